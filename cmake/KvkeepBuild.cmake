@@ -1,0 +1,68 @@
+# Compiler settings, dependencies, and kvkeep_folder(), which turns one folder of src/ into a library and
+# its tests into one program.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+find_program(KVKEEP_CCACHE ccache)
+if(KVKEEP_CCACHE AND PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVKEEP_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(simdjson REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_package(nlohmann_json REQUIRED)
+if(KVKEEP_BUILD_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+add_library(kvkeep_settings INTERFACE)
+target_include_directories(kvkeep_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(kvkeep_settings INTERFACE -Wall -Wextra -Werror -Wshadow -Wno-missing-field-initializers
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+target_link_libraries(kvkeep_settings INTERFACE Threads::Threads OpenSSL::Crypto simdjson::simdjson
+  PkgConfig::xxhash nlohmann_json::nlohmann_json)
+if(KVKEEP_SANITIZE)
+  target_compile_options(kvkeep_settings INTERFACE -fsanitize=${KVKEEP_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(kvkeep_settings INTERFACE -fsanitize=${KVKEEP_SANITIZE})
+endif()
+
+# What folder `name` may include, from tools/layers.txt.
+function(kvkeep_layers name out)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/tools/layers.txt line REGEX "^${name}:")
+  string(REGEX REPLACE "^${name}: *" "" line "${line}")
+  string(REPLACE " " ";" line "${line}")
+  set(${out} ${line} PARENT_SCOPE)
+endfunction()
+
+# kvkeep_folder(disk SRCS a.cc b.cc TESTS a_test.cc)
+#
+# Every file is named, so that tools/tidy.py can report one that is not.
+function(kvkeep_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 F "" "" "SRCS;TESTS")
+  add_library(kvkeep_${name} STATIC ${F_SRCS})
+  target_link_libraries(kvkeep_${name} PUBLIC kvkeep_settings)
+  kvkeep_layers(${name} below)
+  foreach(folder ${below})
+    if(TARGET kvkeep_${folder})
+      target_link_libraries(kvkeep_${name} PUBLIC kvkeep_${folder})
+    endif()
+  endforeach()
+  if(KVKEEP_BUILD_TESTS AND F_TESTS)
+    add_executable(${name}_test ${F_TESTS})
+    target_link_libraries(${name}_test PRIVATE kvkeep_${name} kvkeep_testing GTest::gmock_main GTest::gtest)
+    target_compile_definitions(${name}_test PRIVATE KVKEEP_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60)
+  endif()
+endfunction()

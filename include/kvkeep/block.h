@@ -1,0 +1,96 @@
+// A block: the state of a run of tokens for all layers of a model, going in and coming out.
+//
+// The kinds of layer state and their form on disk: docs/format.md.
+//
+// Threads: plain values; one thread at a time each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kvkeep/block_hash.h"
+#include "kvkeep/tensor.h"
+
+namespace kvkeep {
+
+struct Null {};
+struct Element;
+
+// A bare nested list of elements.
+struct ElementTuple {
+  std::vector<Element> elements;
+};
+
+// N >= 0 elements with an optional class name. Two plain elements are a pair, usually keys and values.
+struct NState {
+  std::string class_name;
+  std::vector<Element> elements;
+};
+
+// Member of an NState. Nesting is limited to 32 levels.
+struct Element {
+  std::variant<Null, Tensor, ElementTuple, NState> v;
+};
+
+// Ordered sub-states, each a pair or an NState. Its layer type name is "CacheList".
+struct CacheList {
+  std::vector<NState> subs;
+};
+
+// Named packed tensors of one TurboQuant record, in declaration order. `type` names the record.
+struct PackedRecord {
+  std::string type;
+  std::vector<std::pair<std::string, Tensor>> fields;
+};
+
+struct TurboQuantState {
+  PackedRecord key;
+  PackedRecord value;
+};
+
+using LayerState = std::variant<NState, CacheList, TurboQuantState>;
+
+// True for exactly two elements, neither of them nested.
+bool is_pair(const NState& state);
+NState make_pair_state(Tensor keys, Tensor values);
+
+// What is needed to rebuild a layer's cache object, e.g. its offset: JSON scalars and lists.
+struct MetaValue {
+  std::variant<std::nullptr_t, bool, int64_t, double, std::string, std::vector<MetaValue>> v;
+};
+using MetaState = std::vector<MetaValue>;
+
+struct BlockInput {
+  std::vector<LayerState> layers;
+  uint32_t token_count = 0;
+  std::string model_name;                               // Empty: the model of the cache.
+  std::optional<std::vector<std::string>> layer_types;  // Class name of each layer's cache.
+  std::optional<std::vector<MetaState>> meta_states;    // One per layer.
+  std::optional<BlockHash> parent;                      // Key of the block before this one.
+};
+
+struct BlockInfo {
+  uint32_t num_layers = 0;
+  uint32_t token_count = 0;
+  std::string model_name;
+  uint32_t block_size = 0;
+  std::string signature;  // JSON: what must match for two caches to be interchangeable.
+  std::optional<std::vector<std::string>> layer_types;
+  std::optional<std::vector<MetaState>> meta_states;
+  std::optional<BlockHash> parent;
+};
+
+enum class Source : uint8_t { kPending, kDisk };  // From the write queue's images, or read and verified.
+std::string_view name_of(Source source);
+
+struct LoadedBlock {
+  std::vector<LayerState> layers;
+  BlockInfo info;
+  Source source = Source::kDisk;
+};
+
+}  // namespace kvkeep

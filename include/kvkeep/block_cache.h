@@ -1,0 +1,119 @@
+// TieredBlockCache keeps KV-cache blocks in RAM and on disk and gives them back by key.
+//
+// It is a cache: a block that was saved may be gone when it is asked for, and callers must be able to
+// compute it again. What comes back is exactly what was saved, or nothing.
+//
+//   kvkeep::Options options;
+//   options.cache_dir = "blocks";
+//   options.max_size_bytes = 10ull << 30;
+//   auto cache = kvkeep::TieredBlockCache::open(options);
+//   if (!cache.ok()) return cache.status();
+//   auto saved = (*cache)->save_block(key, std::move(block));
+//   if (auto hit = (*cache)->load_block(key); hit.ok()) use(*hit);
+//
+// Threads:   every method may be called from any thread. The destructor runs alone.
+// Ownership: loaded tensors keep their image alive and may outlive the cache.
+// Errors:    after close() every method answers kFailedPrecondition, 0, false or nothing.
+// Crashes:   a block is on disk entirely or not at all. Blocks still queued are lost.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvkeep/block.h"
+#include "kvkeep/block_hash.h"
+#include "kvkeep/environment.h"
+#include "kvkeep/options.h"
+#include "kvkeep/stats.h"
+#include "kvkeep/status.h"
+
+namespace kvkeep {
+
+enum class SaveOutcome : uint8_t {
+  kQueued,          // Accepted; on its way to disk, loadable at once.
+  kAlreadyPresent,  // Was there; its recency is refreshed.
+};
+std::string_view name_of(SaveOutcome outcome);
+
+enum class BatchMode : uint8_t {
+  kPrefix,  // Stop at the first miss: results are the hits and that miss.
+  kEach,    // One result per key.
+};
+using BatchResult = std::vector<Result<LoadedBlock>>;
+
+struct FlushReport {
+  uint64_t flushed = 0;                // Blocks written while flushing.
+  std::vector<BlockHash> failed;       // Accepted blocks that could not be written.
+};
+
+struct CloseReport {
+  uint64_t flushed = 0;
+  std::vector<BlockHash> failed;
+  std::vector<BlockHash> abandoned;    // Still queued or being written when the deadline passed.
+};
+
+// One block as the index knows it.
+struct BlockMeta {
+  BlockHash hash;
+  std::filesystem::path path;
+  uint64_t file_size = 0;  // Bytes.
+  double created_at = 0;   // Seconds since the Unix epoch.
+  double last_access = 0;
+  BlockInfo info;
+};
+
+class TieredBlockCache {
+ public:
+  // Creates the directory if it is missing, takes it for this process, and reads what it holds.
+  // kInvalidArgument (an option), kFailedPrecondition (another process writes here; the path is a file
+  // or may not be written), kUnavailable (the system failed). Blocks on the disk.
+  static Result<std::unique_ptr<TieredBlockCache>> open(Options options, Environment environment = {});
+
+  // Closes with Options::close_deadline if still open.
+  virtual ~TieredBlockCache() = default;
+
+  // Copies the block into one image and queues it for disk. Memory only, except that it may wait
+  // Options::queue_wait for a full queue and unlink a bounded number of files to make room.
+  // kInvalidArgument (key, tensor or count out of range), kUnimplemented (dtype or state that cannot be
+  // stored), kFailedPrecondition (contradicts what this cache is for; closed), kResourceExhausted (too
+  // large, no room, no memory, queue full). The status carries the Refusal.
+  virtual Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) = 0;
+
+  // kNotFound (a miss), kDataLoss (damaged; now quarantined), kUnavailable (the read failed; the file is
+  // kept). The status carries the MissReason. Reads the disk unless the block is pending.
+  virtual Result<std::vector<LayerState>> load_block(const BlockHash& key) = 0;
+  virtual Result<LoadedBlock> load_block_with_info(const BlockHash& key) = 0;
+  // Many blocks with one submission to the disk.
+  virtual BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) = 0;
+
+  // True if a load would have found the block a moment ago. Memory only; touches nothing.
+  virtual bool has_block(const BlockHash& key) const = 0;
+  // What the index and the file's header say about a served block. May read the disk.
+  virtual std::optional<BlockMeta> block_meta(const BlockHash& key) const = 0;
+  // Removes the block from every tier, also one that is tracked but not served. True if something was
+  // removed. kUnavailable if the file could not be unlinked; it stays tracked.
+  virtual Result<bool> delete_block(const BlockHash& key) = 0;
+
+  // Waits until everything accepted before the call is at its final path, as durable as the options
+  // say. kDeadlineExceeded if `limit` passes first. Waits without limit by default.
+  virtual Result<FlushReport> flush(std::optional<Duration> limit = {}) = 0;
+  // Writes what is queued, within `limit` (default Options::close_deadline), and gives the directory
+  // back. Idempotent: later calls return the first report.
+  virtual Result<CloseReport> close(std::optional<Duration> limit = {}) = 0;
+
+  virtual CacheStats stats() const = 0;
+  virtual size_t size() const = 0;            // Blocks that can be served, every tier.
+  virtual uint64_t max_size() const = 0;      // Bytes; the limit in force.
+  virtual uint64_t tracked_size() const = 0;  // Bytes, pending blocks included.
+  virtual size_t tracked_count() const = 0;   // Blocks, those not served included.
+  virtual std::filesystem::path block_path(const BlockHash& key) const = 0;
+  // "TieredBlockCache(dir=…, size=1.20GB/10.00GB, files=812)".
+  virtual std::string debug_string() const = 0;
+};
+
+}  // namespace kvkeep

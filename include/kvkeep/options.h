@@ -1,0 +1,82 @@
+// How a cache is opened. A plain struct; every default works.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvkeep/environment.h"
+#include "kvkeep/status.h"
+
+namespace kvkeep {
+
+// How block files are written. Both are read.
+enum class Profile : uint8_t {
+  kExtended,   // With a digest over the whole file and aligned data.
+  kSeedExact,  // Byte for byte what oMLX 0.5 writes: no digest, so damage to tensor bytes is not seen.
+};
+
+// What must be on stable storage before a block counts as written.
+enum class Durability : uint8_t {
+  kNone,        // Nothing. After power loss a file may be damaged; that is detected and is a miss.
+  kData,        // The file's contents.
+  kDataAndDir,  // The contents and the name.
+};
+
+struct Options {
+  // The store. Created with its parents if missing. Required.
+  std::optional<std::filesystem::path> cache_dir;
+  // Bytes that the directory may occupy, in allocated bytes: block files of every model, temporary
+  // files, .kvkeep/ and the quarantine, and the directories themselves. Required.
+  uint64_t max_size_bytes = 0;
+
+  // What blocks must be for to be served and saved here. Empty, 0 or absent: not checked.
+  std::string model_name;
+  uint32_t num_layers = 0;
+  uint32_t block_size = 0;  // Tokens of a full block.
+  std::optional<std::vector<std::string>> layer_types;
+  // Whatever else changes the state: model digest, adapter, KV dtype, engine build, … A cache with an
+  // identity serves only files of that identity; one without serves only files without.
+  std::map<std::string, std::string> identity;
+
+  Profile profile = Profile::kExtended;
+  Durability durability = Durability::kNone;
+  // Refuse files without a digest (those of oMLX). Otherwise they are served after structural checks
+  // and counted as unverified_loads.
+  bool require_digest = false;
+
+  // Blocks that may wait to be written: by count, and by bytes of their images. Absent: from
+  // max_pending_writes() with the two estimates below, and pending cap x expected block bytes, at most
+  // 512 MiB (but always room for one block).
+  std::optional<uint32_t> pending_cap;
+  std::optional<uint64_t> pending_max_bytes;
+  uint64_t block_size_tokens = 256;
+  uint64_t kv_bytes_per_token = 200'000;
+  // How long a save waits for room in a full queue before it is refused as busy.
+  Duration queue_wait = std::chrono::seconds(1);
+  // Files that one save may unlink on the caller's thread. The writer does the rest.
+  uint32_t max_inline_unlinks_per_save = 32;
+
+  // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
+  std::optional<uint64_t> ram_max_bytes;
+  // Damaged files are kept aside for inspection up to this much, oldest leave first; 0 deletes them.
+  // Absent: 1 % of max_size_bytes, at most 256 MiB.
+  std::optional<uint64_t> quarantine_max_bytes;
+
+  // How long close() and the destructor wait for the queue.
+  Duration close_deadline = std::chrono::seconds(60);
+};
+
+// kInvalidArgument naming the option and what is accepted.
+Status validate(const Options& options);
+
+// Blocks that may wait to be written, from RAM size and expected block bytes: conformance C.17. 64 if
+// the RAM size cannot be found out.
+uint32_t max_pending_writes(uint64_t block_tokens, uint64_t kv_bytes_per_token,
+                            const SystemInfo& system);
+
+}  // namespace kvkeep

@@ -1,0 +1,55 @@
+// SpaceAccount knows how many bytes a store occupies on disk and how many are promised.
+//
+// Everything is in allocated bytes. `used` is what exists: block files, temporary files, the quarantine,
+// .kvkeep/ and directories. `reserved` is what accepted blocks will need. used <= limit always holds for
+// charges made through begin_write(); tracked = used + reserved may exceed it while the writer is still
+// making room. The account counts; it neither reads the disk nor evicts.
+//
+// Threads: any thread. mu_ is a leaf lock.
+#pragma once
+
+#include <cstdint>
+
+#include "base/mutex.h"
+
+namespace kvkeep {
+
+class SpaceAccount {
+ public:
+  // `headroom` bytes are kept free for the growth of directories and service files.
+  SpaceAccount(uint64_t limit, uint64_t headroom) : limit_(limit), headroom_(headroom) {}
+
+  // The largest charge that could ever fit: limit minus headroom and overhead.
+  uint64_t largest_block() const KVKEEP_EXCLUDES(mu_);
+  // How much must go before `bytes` more fit beside everything tracked. 0: they fit now.
+  uint64_t shortfall(uint64_t bytes) const KVKEEP_EXCLUDES(mu_);
+
+  // A block was accepted, or gave up its promise.
+  void reserve(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  void unreserve(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+
+  // Turns a promise into use, if it fits beside everything that exists; else changes nothing.
+  bool begin_write(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  // A file turned out to need `bytes` more. False, and nothing is charged, if they do not fit.
+  bool charge_more(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  // Something exists that was found, not written (scan, service files).
+  void charge_found(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  // Something is gone, or a charge was too high.
+  void release(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  // Bytes of directories and service files, which are not given back by evicting blocks.
+  void set_overhead(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+
+  uint64_t limit() const { return limit_; }
+  uint64_t used() const KVKEEP_EXCLUDES(mu_);     // Overhead included.
+  uint64_t tracked() const KVKEEP_EXCLUDES(mu_);  // used + reserved.
+
+ private:
+  const uint64_t limit_;
+  const uint64_t headroom_;
+  mutable Mutex mu_;
+  uint64_t files_ KVKEEP_GUARDED_BY(mu_) = 0;
+  uint64_t overhead_ KVKEEP_GUARDED_BY(mu_) = 0;
+  uint64_t reserved_ KVKEEP_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace kvkeep
