@@ -9,6 +9,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
+if(KVKEEP_BUILD_TESTS OR KVKEEP_BUILD_FUZZERS)
+  # Tests run optimised and with assertions.
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
+endif()
 find_program(KVKEEP_CCACHE ccache)
 if(KVKEEP_CCACHE AND PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${KVKEEP_CCACHE})
@@ -20,16 +24,18 @@ find_package(simdjson REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_package(nlohmann_json REQUIRED)
+if(KVKEEP_BUILD_TESTS OR KVKEEP_BUILD_FUZZERS)
+  find_package(GTest REQUIRED)
+endif()
 if(KVKEEP_BUILD_TESTS)
   enable_testing()
-  find_package(GTest REQUIRED)
   include(GoogleTest)
 endif()
 
 add_library(kvkeep_settings INTERFACE)
 target_include_directories(kvkeep_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(kvkeep_settings INTERFACE -Wall -Wextra -Werror -Wshadow -Wno-missing-field-initializers
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+target_compile_options(kvkeep_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>)
 target_link_libraries(kvkeep_settings INTERFACE Threads::Threads OpenSSL::Crypto simdjson::simdjson
   PkgConfig::xxhash nlohmann_json::nlohmann_json)
 if(KVKEEP_SANITIZE)
@@ -48,10 +54,11 @@ endfunction()
 
 # kvkeep_folder(disk SRCS a.cc b.cc TESTS a_test.cc)
 #
-# Every file is named, so that tools/tidy.py can report one that is not.
+# Every file is named, so that tools/tidy can report one that is not.
 function(kvkeep_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 F "" "" "SRCS;TESTS")
   add_library(kvkeep_${name} STATIC ${F_SRCS})
+  set_property(GLOBAL APPEND PROPERTY KVKEEP_FOLDERS ${name})
   target_link_libraries(kvkeep_${name} PUBLIC kvkeep_settings)
   kvkeep_layers(${name} below)
   foreach(folder ${below})
