@@ -20,7 +20,8 @@ Status check_text(std::string_view text, std::string_view what) {
   if (text.size() > kMaxCount) {
     return Status(Code::kInvalidArgument, std::string(what) + ": longer than 2^32 - 1 bytes");
   }
-  if (!is_valid_utf8(text)) return Status(Code::kInvalidArgument, std::string(what) + ": not UTF-8");
+  if (!is_valid_utf8(text))
+    return Status(Code::kInvalidArgument, std::string(what) + ": not UTF-8");
   return {};
 }
 

@@ -1,7 +1,8 @@
 // SHA-256 by OpenSSL: one object digests any number of messages, one after another.
 //
 // Threads: one thread at a time each.
-// Errors:  a failure inside OpenSSL (memory, a provider that lacks SHA-256) sticks until finish(), which
+// Errors:  a failure inside OpenSSL (memory, a provider that lacks SHA-256) sticks until finish(),
+// which
 //          reports it as kInternal. The object is not usable afterwards.
 #pragma once
 
