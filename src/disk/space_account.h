@@ -1,9 +1,9 @@
 // SpaceAccount knows how many bytes a store occupies on disk and how many are promised.
 //
-// Everything is in allocated bytes. `used` is what exists: block files, temporary files, the quarantine,
-// .kvkeep/ and directories. `reserved` is what accepted blocks will need. used <= limit always holds for
-// charges made through begin_write(); tracked = used + reserved may exceed it while the writer is still
-// making room. The account counts; it neither reads the disk nor evicts.
+// Everything is in allocated bytes. `used` is what exists: block files, temporary files, the
+// quarantine, .kvkeep/ and directories. `reserved` is what accepted blocks will need. used <= limit
+// always holds for charges made through begin_write(); tracked = used + reserved may exceed it
+// while the writer is still making room. The account counts; it neither reads the disk nor evicts.
 //
 // Threads: any thread. mu_ is a leaf lock.
 #pragma once
@@ -44,6 +44,10 @@ class SpaceAccount {
   uint64_t tracked() const KVKEEP_EXCLUDES(mu_);  // used + reserved.
 
  private:
+  uint64_t usable() const;  // limit minus headroom.
+  uint64_t used_locked() const KVKEEP_REQUIRES(mu_);
+  bool charge_locked(uint64_t bytes) KVKEEP_REQUIRES(mu_);
+
   const uint64_t limit_;
   const uint64_t headroom_;
   mutable Mutex mu_;

@@ -22,6 +22,8 @@ namespace kvkeep {
 inline constexpr std::string_view kSubdirs = "0123456789abcdef";
 inline constexpr std::string_view kServiceDir = ".kvkeep";
 inline constexpr std::string_view kQuarantineDir = ".kvkeep/quarantine";
+inline constexpr std::string_view kOpenLock = ".kvkeep/open.lock";
+inline constexpr std::string_view kCacheTag = "CACHEDIR.TAG";
 
 // "a/abc1….safetensors".
 std::string block_path(const BlockHash& hash);
@@ -29,6 +31,22 @@ std::string block_path(const BlockHash& hash);
 std::string_view block_dir(const BlockHash& hash);
 // "a/.kvkeep-0123456789abcdef-7.tmp": where the block is written first.
 std::string temp_path(const BlockHash& hash, std::string_view nonce, uint64_t sequence);
+
+// One character of kSubdirs.
+bool is_subdir(std::string_view name);
+// 16 lower-case hex characters.
+bool is_nonce(std::string_view text);
+// ".kvkeep/owner-<nonce>".
+std::string owner_path(std::string_view nonce);
+// The nonce in "owner-<nonce>", if `name` is such a name.
+std::optional<std::string> owner_nonce(std::string_view name);
+// True for "owner-<nonce>.tmp": an owner file before it is renamed into place.
+bool is_owner_temp(std::string_view name);
+
+// ".kvkeep/quarantine/<hex key>-<n>.safetensors".
+std::string quarantine_path(const BlockHash& hash, uint64_t number);
+// The number in a name inside the quarantine, if `name` is one of ours.
+std::optional<uint64_t> quarantine_number(std::string_view name);
 
 enum class NameKind : uint8_t {
   kBlock,     // hash is set.

@@ -1,0 +1,85 @@
+#include "disk/space_account.h"
+
+#include <limits>
+
+namespace kvkeep {
+namespace {
+
+// Counts come from outside (files found, sizes that a file system reports), so sums and differences
+// stop at the ends of the range instead of wrapping round.
+uint64_t plus(uint64_t a, uint64_t b) {
+  return a > std::numeric_limits<uint64_t>::max() - b ? std::numeric_limits<uint64_t>::max()
+                                                      : a + b;
+}
+uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+}  // namespace
+
+uint64_t SpaceAccount::usable() const { return minus(limit_, headroom_); }
+
+uint64_t SpaceAccount::used_locked() const { return plus(files_, overhead_); }
+
+bool SpaceAccount::charge_locked(uint64_t bytes) {
+  if (plus(used_locked(), bytes) > usable()) return false;
+  files_ += bytes;
+  return true;
+}
+
+uint64_t SpaceAccount::largest_block() const {
+  MutexLock lock(mu_);
+  return minus(usable(), overhead_);
+}
+
+uint64_t SpaceAccount::shortfall(uint64_t bytes) const {
+  MutexLock lock(mu_);
+  return minus(plus(plus(used_locked(), reserved_), bytes), usable());
+}
+
+void SpaceAccount::reserve(uint64_t bytes) {
+  MutexLock lock(mu_);
+  reserved_ = plus(reserved_, bytes);
+}
+
+void SpaceAccount::unreserve(uint64_t bytes) {
+  MutexLock lock(mu_);
+  reserved_ = minus(reserved_, bytes);
+}
+
+bool SpaceAccount::begin_write(uint64_t bytes) {
+  MutexLock lock(mu_);
+  if (!charge_locked(bytes)) return false;
+  reserved_ = minus(reserved_, bytes);
+  return true;
+}
+
+bool SpaceAccount::charge_more(uint64_t bytes) {
+  MutexLock lock(mu_);
+  return charge_locked(bytes);
+}
+
+void SpaceAccount::charge_found(uint64_t bytes) {
+  MutexLock lock(mu_);
+  files_ = plus(files_, bytes);
+}
+
+void SpaceAccount::release(uint64_t bytes) {
+  MutexLock lock(mu_);
+  files_ = minus(files_, bytes);
+}
+
+void SpaceAccount::set_overhead(uint64_t bytes) {
+  MutexLock lock(mu_);
+  overhead_ = bytes;
+}
+
+uint64_t SpaceAccount::used() const {
+  MutexLock lock(mu_);
+  return used_locked();
+}
+
+uint64_t SpaceAccount::tracked() const {
+  MutexLock lock(mu_);
+  return plus(used_locked(), reserved_);
+}
+
+}  // namespace kvkeep
