@@ -25,7 +25,8 @@ struct ElementTuple {
   std::vector<Element> elements;
 };
 
-// N >= 0 elements with an optional class name. Two plain elements are a pair, usually keys and values.
+// N >= 0 elements with an optional class name. Two plain elements are a pair, usually keys and
+// values.
 struct NState {
   std::string class_name;
   std::vector<Element> elements;
@@ -84,7 +85,10 @@ struct BlockInfo {
   std::optional<BlockHash> parent;
 };
 
-enum class Source : uint8_t { kPending, kDisk };  // From the write queue's images, or read and verified.
+enum class Source : uint8_t {
+  kPending,
+  kDisk
+};  // From the write queue's images, or read and verified.
 std::string_view name_of(Source source);
 
 struct LoadedBlock {

@@ -1,7 +1,7 @@
 // TieredBlockCache keeps KV-cache blocks in RAM and on disk and gives them back by key.
 //
-// It is a cache: a block that was saved may be gone when it is asked for, and callers must be able to
-// compute it again. What comes back is exactly what was saved, or nothing.
+// It is a cache: a block that was saved may be gone when it is asked for, and callers must be able
+// to compute it again. What comes back is exactly what was saved, or nothing.
 //
 //   kvkeep::Options options;
 //   options.cache_dir = "blocks";
@@ -47,14 +47,14 @@ enum class BatchMode : uint8_t {
 using BatchResult = std::vector<Result<LoadedBlock>>;
 
 struct FlushReport {
-  uint64_t flushed = 0;                // Blocks written while flushing.
-  std::vector<BlockHash> failed;       // Accepted blocks that could not be written.
+  uint64_t flushed = 0;           // Blocks written while flushing.
+  std::vector<BlockHash> failed;  // Accepted blocks that could not be written.
 };
 
 struct CloseReport {
   uint64_t flushed = 0;
   std::vector<BlockHash> failed;
-  std::vector<BlockHash> abandoned;    // Still queued or being written when the deadline passed.
+  std::vector<BlockHash> abandoned;  // Still queued or being written when the deadline passed.
 };
 
 // One block as the index knows it.
@@ -70,22 +70,23 @@ struct BlockMeta {
 class TieredBlockCache {
  public:
   // Creates the directory if it is missing, takes it for this process, and reads what it holds.
-  // kInvalidArgument (an option), kFailedPrecondition (another process writes here; the path is a file
-  // or may not be written), kUnavailable (the system failed). Blocks on the disk.
-  static Result<std::unique_ptr<TieredBlockCache>> open(Options options, Environment environment = {});
+  // kInvalidArgument (an option), kFailedPrecondition (another process writes here; the path is a
+  // file or may not be written), kUnavailable (the system failed). Blocks on the disk.
+  static Result<std::unique_ptr<TieredBlockCache>> open(Options options,
+                                                        Environment environment = {});
 
   // Closes with Options::close_deadline if still open.
   virtual ~TieredBlockCache() = default;
 
   // Copies the block into one image and queues it for disk. Memory only, except that it may wait
   // Options::queue_wait for a full queue and unlink a bounded number of files to make room.
-  // kInvalidArgument (key, tensor or count out of range), kUnimplemented (dtype or state that cannot be
-  // stored), kFailedPrecondition (contradicts what this cache is for; closed), kResourceExhausted (too
-  // large, no room, no memory, queue full). The status carries the Refusal.
+  // kInvalidArgument (key, tensor or count out of range), kUnimplemented (dtype or state that
+  // cannot be stored), kFailedPrecondition (contradicts what this cache is for; closed),
+  // kResourceExhausted (too large, no room, no memory, queue full). The status carries the Refusal.
   virtual Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) = 0;
 
-  // kNotFound (a miss), kDataLoss (damaged; now quarantined), kUnavailable (the read failed; the file is
-  // kept). The status carries the MissReason. Reads the disk unless the block is pending.
+  // kNotFound (a miss), kDataLoss (damaged; now quarantined), kUnavailable (the read failed; the
+  // file is kept). The status carries the MissReason. Reads the disk unless the block is pending.
   virtual Result<std::vector<LayerState>> load_block(const BlockHash& key) = 0;
   virtual Result<LoadedBlock> load_block_with_info(const BlockHash& key) = 0;
   // Many blocks with one submission to the disk.
@@ -95,15 +96,15 @@ class TieredBlockCache {
   virtual bool has_block(const BlockHash& key) const = 0;
   // What the index and the file's header say about a served block. May read the disk.
   virtual std::optional<BlockMeta> block_meta(const BlockHash& key) const = 0;
-  // Removes the block from every tier, also one that is tracked but not served. True if something was
-  // removed. kUnavailable if the file could not be unlinked; it stays tracked.
+  // Removes the block from every tier, also one that is tracked but not served. True if something
+  // was removed. kUnavailable if the file could not be unlinked; it stays tracked.
   virtual Result<bool> delete_block(const BlockHash& key) = 0;
 
   // Waits until everything accepted before the call is at its final path, as durable as the options
   // say. kDeadlineExceeded if `limit` passes first. Waits without limit by default.
   virtual Result<FlushReport> flush(std::optional<Duration> limit = {}) = 0;
-  // Writes what is queued, within `limit` (default Options::close_deadline), and gives the directory
-  // back. Idempotent: later calls return the first report.
+  // Writes what is queued, within `limit` (default Options::close_deadline), and gives the
+  // directory back. Idempotent: later calls return the first report.
   virtual Result<CloseReport> close(std::optional<Duration> limit = {}) = 0;
 
   virtual CacheStats stats() const = 0;

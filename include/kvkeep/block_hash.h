@@ -1,7 +1,7 @@
 // BlockHash: the key of a block, an opaque byte string of 1 to 119 bytes.
 //
-// Usually the 32 bytes of a token-chain hash (chain_keys.h). Compared bytewise. Keys of up to 32 bytes
-// live inside the object; longer ones are shared on the heap.
+// Usually the 32 bytes of a token-chain hash (chain_keys.h). Compared bytewise. Keys of up to 32
+// bytes live inside the object; longer ones are shared on the heap.
 //
 // Threads: immutable; may be copied between threads freely.
 #pragma once
@@ -30,9 +30,7 @@ class BlockHash {
   // Lower-case hex, two characters per byte. kInvalidArgument for anything else.
   static Result<BlockHash> from_hex(std::string_view hex);
 
-  BytesView bytes() const {
-    return {size_ <= kInline ? inline_.data() : long_->data(), size_};
-  }
+  BytesView bytes() const { return {size_ <= kInline ? inline_.data() : long_->data(), size_}; }
   std::string to_hex() const;
   // The first 16 hex characters: what logs and messages show.
   std::string short_hex() const;

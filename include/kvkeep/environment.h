@@ -1,4 +1,5 @@
-// What a cache needs from the process it lives in: time, threads, memory size, a place for messages.
+// What a cache needs from the process it lives in: time, threads, memory size, a place for
+// messages.
 //
 // Every member may be replaced; what is left null is the system's own. Tests inject doubles here.
 // Ownership: shared with the cache for as long as the cache or any of its tasks lives.
@@ -26,15 +27,15 @@ class Clock {
   virtual double wall() const = 0;
   // Time since an arbitrary start; never goes back.
   virtual Duration mono() const = 0;
-  // Waits on `cv` until it is notified or mono() reaches `deadline`; may wake early. `lock` is held on
-  // entry and on return. Returns false if the deadline has passed.
+  // Waits on `cv` until it is notified or mono() reaches `deadline`; may wake early. `lock` is held
+  // on entry and on return. Returns false if the deadline has passed.
   virtual bool wait_until(std::condition_variable& cv, std::unique_lock<std::mutex>& lock,
                           Duration deadline) = 0;
 };
 std::shared_ptr<Clock> system_clock();
 
-// Runs tasks later, on threads of its own. Tasks may block on the disk. An executor need not keep the
-// order of tasks; the cache serialises what must not overlap.
+// Runs tasks later, on threads of its own. Tasks may block on the disk. An executor need not keep
+// the order of tasks; the cache serialises what must not overlap.
 //
 // Threads: any thread.
 class Executor {
@@ -42,15 +43,15 @@ class Executor {
   virtual ~Executor() = default;
   virtual void post(std::function<void()> task) = 0;
 };
-// `threads` threads. The destructor lets posted tasks finish, except that it does not wait for a task
-// that is stuck in the system: such a thread ends by itself later.
+// `threads` threads. The destructor lets posted tasks finish, except that it does not wait for a
+// task that is stuck in the system: such a thread ends by itself later.
 std::shared_ptr<Executor> make_thread_executor(unsigned threads);
 
 // Threads: any thread.
 class SystemInfo {
  public:
   virtual ~SystemInfo() = default;
-  virtual Result<int64_t> page_size() const = 0;       // Bytes.
+  virtual Result<int64_t> page_size() const = 0;  // Bytes.
   virtual Result<int64_t> physical_pages() const = 0;
 };
 std::shared_ptr<SystemInfo> system_info();

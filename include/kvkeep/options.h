@@ -17,7 +17,8 @@ namespace kvkeep {
 // How block files are written. Both are read.
 enum class Profile : uint8_t {
   kExtended,   // With a digest over the whole file and aligned data.
-  kSeedExact,  // Byte for byte what oMLX 0.5 writes: no digest, so damage to tensor bytes is not seen.
+  kSeedExact,  // Byte for byte what oMLX 0.5 writes: no digest, so damage to tensor bytes is not
+               // seen.
 };
 
 // What must be on stable storage before a block counts as written.
@@ -39,19 +40,19 @@ struct Options {
   uint32_t num_layers = 0;
   uint32_t block_size = 0;  // Tokens of a full block.
   std::optional<std::vector<std::string>> layer_types;
-  // Whatever else changes the state: model digest, adapter, KV dtype, engine build, … A cache with an
-  // identity serves only files of that identity; one without serves only files without.
+  // Whatever else changes the state: model digest, adapter, KV dtype, engine build, … A cache with
+  // an identity serves only files of that identity; one without serves only files without.
   std::map<std::string, std::string> identity;
 
   Profile profile = Profile::kExtended;
   Durability durability = Durability::kNone;
-  // Refuse files without a digest (those of oMLX). Otherwise they are served after structural checks
-  // and counted as unverified_loads.
+  // Refuse files without a digest (those of oMLX). Otherwise they are served after structural
+  // checks and counted as unverified_loads.
   bool require_digest = false;
 
   // Blocks that may wait to be written: by count, and by bytes of their images. Absent: from
-  // max_pending_writes() with the two estimates below, and pending cap x expected block bytes, at most
-  // 512 MiB (but always room for one block).
+  // max_pending_writes() with the two estimates below, and pending cap x expected block bytes, at
+  // most 512 MiB (but always room for one block).
   std::optional<uint32_t> pending_cap;
   std::optional<uint64_t> pending_max_bytes;
   uint64_t block_size_tokens = 256;
@@ -63,8 +64,8 @@ struct Options {
 
   // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
   std::optional<uint64_t> ram_max_bytes;
-  // Damaged files are kept aside for inspection up to this much, oldest leave first; 0 deletes them.
-  // Absent: 1 % of max_size_bytes, at most 256 MiB.
+  // Damaged files are kept aside for inspection up to this much, oldest leave first; 0 deletes
+  // them. Absent: 1 % of max_size_bytes, at most 256 MiB.
   std::optional<uint64_t> quarantine_max_bytes;
 
   // How long close() and the destructor wait for the queue.
@@ -74,8 +75,8 @@ struct Options {
 // kInvalidArgument naming the option and what is accepted.
 Status validate(const Options& options);
 
-// Blocks that may wait to be written, from RAM size and expected block bytes: conformance C.17. 64 if
-// the RAM size cannot be found out.
+// Blocks that may wait to be written, from RAM size and expected block bytes: conformance C.17. 64
+// if the RAM size cannot be found out.
 uint32_t max_pending_writes(uint64_t block_tokens, uint64_t kv_bytes_per_token,
                             const SystemInfo& system);
 

@@ -1,5 +1,5 @@
-// How an operation ended: OK, or a code that a program can branch on plus a message that a person can
-// read.
+// How an operation ended: OK, or a code that a program can branch on plus a message that a person
+// can read.
 //
 // Nothing in this library throws. A function that can fail returns Status or Result<T>, both
 // [[nodiscard]]. Status is cheap when OK (one null pointer) and immutable once made.
@@ -22,8 +22,8 @@ namespace kvkeep {
 
 enum class Code : uint8_t {
   kOk,
-  kNotFound,            // A miss. For a cache this is an answer, not a fault.
-  kInvalidArgument,     // An argument is malformed or out of range; the message says what is accepted.
+  kNotFound,         // A miss. For a cache this is an answer, not a fault.
+  kInvalidArgument,  // An argument is malformed or out of range; the message says what is accepted.
   kFailedPrecondition,  // Closed, in use by another process, or incompatible with what is stored.
   kResourceExhausted,   // Too large, or no room or memory could be found.
   kUnavailable,         // The system failed an operation that may work later.
@@ -83,7 +83,9 @@ class [[nodiscard]] Result {
   // Implicit on purpose: `return value;` and `return status;` both read well.
   // NOLINTBEGIN(google-explicit-constructor)
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) { assert(!this->status().ok()); }
+  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {
+    assert(!this->status().ok());
+  }
   // NOLINTEND(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
@@ -109,8 +111,8 @@ class [[nodiscard]] Result {
 };
 
 // Leaves the enclosing function with the error, if there is one.
-#define KVKEEP_TRY(expr)                                          \
-  do {                                                            \
+#define KVKEEP_TRY(expr)                                                     \
+  do {                                                                       \
     if (::kvkeep::Status kvkeep_s = (expr); !kvkeep_s.ok()) return kvkeep_s; \
   } while (false)
 

@@ -34,8 +34,9 @@ Result<BlockHash> BlockHash::from_bytes(BytesView bytes) {
 Result<BlockHash> BlockHash::from_hex(std::string_view hex) {
   std::string bytes;
   if (!kvkeep::from_hex(hex, bytes)) {
-    return Status(Code::kInvalidArgument, "key: \"" + std::string(hex.substr(0, 32)) +
-                                              "\" is not an even number of lower-case hex characters");
+    return Status(Code::kInvalidArgument,
+                  "key: \"" + std::string(hex.substr(0, 32)) +
+                      "\" is not an even number of lower-case hex characters");
   }
   return from_bytes(as_byte_span(bytes));
 }

@@ -11,7 +11,8 @@
 
 namespace kvkeep {
 
-static_assert(std::endian::native == std::endian::little, "formats are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "formats are written as they lie in memory");
 
 // REQUIRES: p points at sizeof(T) bytes.
 template <typename T>

@@ -1,4 +1,5 @@
-// std::mutex with the attributes that clang's -Wthread-safety needs, and a condition variable for it.
+// std::mutex with the attributes that clang's -Wthread-safety needs, and a condition variable for
+// it.
 #pragma once
 
 #include <condition_variable>

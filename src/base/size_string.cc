@@ -52,7 +52,8 @@ Status bad_size(std::string_view text) {
 Result<uint64_t> plain_integer(std::string_view number, std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || value < 0) return bad_size(text);
+  if (error != std::errc() || end != number.data() + number.size() || value < 0)
+    return bad_size(text);
   return static_cast<uint64_t>(value);
 }
 
@@ -67,7 +68,8 @@ Result<uint64_t> parse_size(std::string_view text) {
   if (unit == nullptr) return plain_integer(trimmed, text);
   const std::string_view number = trim(trimmed.substr(0, trimmed.size() - unit->name.size()));
   // from_chars takes "inf" and "nan"; only digits begin a size.
-  if (number.empty() || ((number[0] < '0' || number[0] > '9') && number[0] != '.')) return bad_size(text);
+  if (number.empty() || ((number[0] < '0' || number[0] > '9') && number[0] != '.'))
+    return bad_size(text);
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size()) return bad_size(text);

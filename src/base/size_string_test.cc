@@ -24,7 +24,8 @@ TEST(ParseSize, UnitsArePowersOf1024InAnyCase) {
   testing::proves("SIZE-02", "SIZE-03", "SIZE-04", "SIZE-05");
   expect_sizes({{"1KB", 1024}, {"10kb", 10240}, {"1.5KB", 1536}, {"1MB", 1048576}});
   expect_sizes({{"100mb", 104857600}, {"1GB", 1073741824}, {"16gb", 17179869184}});
-  expect_sizes({{"0.5GB", 536870912}, {"1TB", 1099511627776}, {"2tb", 2199023255552}, {"50G", 53687091200}});
+  expect_sizes(
+      {{"0.5GB", 536870912}, {"1TB", 1099511627776}, {"2tb", 2199023255552}, {"50G", 53687091200}});
 }
 
 TEST(ParseSize, SpaceAroundAndBeforeTheUnitIsIgnored) {
@@ -39,8 +40,9 @@ TEST(ParseSize, BytesAreTruncatedTowardZero) {
 
 TEST(ParseSize, AnythingElseIsRefusedWithItsText) {
   testing::proves("SIZE-07", "SIZE-09", "SIZE-10");
-  for (const char* text : {"invalid", "MB100", "", "MB", "1KiB", "0x10", "1.5", "-5MB", "-5", "infB", "nanB",
-                           "9e30TB", "1_000", "1_000MB", "\xd9\xa1MB", "9223372036854775808", "1 2MB", "+5"}) {
+  for (const char* text :
+       {"invalid", "MB100", "", "MB", "1KiB", "0x10", "1.5", "-5MB", "-5", "infB", "nanB", "9e30TB",
+        "1_000", "1_000MB", "\xd9\xa1MB", "9223372036854775808", "1 2MB", "+5"}) {
     const auto size = parse_size(text);
     ASSERT_FALSE(size.ok()) << text;
     EXPECT_EQ(size.status().code(), Code::kInvalidArgument);

@@ -1,5 +1,6 @@
-// proves("SAVE-01", "LIFE-02"): the ids of docs/contract.md that the running test shows to hold. They go
-// into the test's XML as the property "proves", which tools/conformance_coverage reads. At most five.
+// proves("SAVE-01", "LIFE-02"): the ids of docs/contract.md that the running test shows to hold.
+// They go into the test's XML as the property "proves", which tools/conformance_coverage reads. At
+// most five.
 #pragma once
 
 #include <gtest/gtest.h>

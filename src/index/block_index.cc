@@ -1,0 +1,101 @@
+#include "index/block_index.h"
+
+#include <cassert>
+
+namespace kvkeep {
+
+BlockIndex::~BlockIndex() = default;
+
+IndexTotals BlockIndex::totals() const {
+  return {totals_.entries, totals_.servable, totals_.files, totals_.incompatible,
+          totals_.file_bytes};
+}
+
+std::vector<BlockHash> BlockIndex::keys() {
+  std::vector<BlockHash> keys;
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mu);
+    for (const auto& [hash, entry] : shard.entries) keys.push_back(hash);
+  }
+  return keys;
+}
+
+BlockIndex::Shard& BlockIndex::shard_of(const BlockHash& hash) {
+  // The map inside the shard uses the low bits of the same value.
+  return shards_[(hash.hash_value() >> 32) % kShards];
+}
+
+// Locked here and unlocked in the destructor, which the analysis cannot follow through a member.
+LockedEntry::LockedEntry(BlockIndex& index, const BlockHash& hash) KVKEEP_NO_ANALYSIS
+    : index_(index),
+      hash_(hash),
+      shard_(index.shard_of(hash)) {
+  shard_.mu.lock();
+  find();
+}
+
+LockedEntry::~LockedEntry() KVKEEP_NO_ANALYSIS {
+  apply_change();
+  shard_.mu.unlock();
+}
+
+Entry& LockedEntry::get_or_add() {
+  if (entry_ == nullptr) {
+    const auto [it, added] = shard_.entries.try_emplace(hash_);
+    entry_ = &it->second;
+    entry_->order.hash = &it->first;
+    index_.order_.add(entry_->order);
+  }
+  return *entry_;
+}
+
+void LockedEntry::touch() {
+  assert(entry_ != nullptr);
+  index_.order_.touch(entry_->order);
+}
+
+void LockedEntry::erase() {
+  assert(entry_ != nullptr && !entry_->busy());
+  index_.order_.remove(entry_->order);
+  entry_ = nullptr;
+  shard_.entries.erase(hash_);
+}
+
+void LockedEntry::erase_if_empty() {
+  if (entry_->pending == nullptr && entry_->file.state == FileState::kNone) erase();
+}
+
+void LockedEntry::wait_until_idle() KVKEEP_NO_ANALYSIS {
+  apply_change();
+  while (entry_ != nullptr && entry_->busy()) {
+    shard_.changed.wait(shard_.mu);
+    find();
+  }
+  before_ = count();
+}
+
+IndexTotals LockedEntry::count() const {
+  if (entry_ == nullptr) return {};
+  const FileState state = entry_->file.state;
+  const bool file = state == FileState::kDurable || state == FileState::kIncompatible;
+  return {1, entry_->servable(), file, state == FileState::kIncompatible,
+          file ? entry_->file.file_bytes : 0};
+}
+
+// Unsigned differences wrap, and the wrapped sum is right.
+void LockedEntry::apply_change() {
+  const IndexTotals now = count();
+  index_.totals_.entries += now.entries - before_.entries;
+  index_.totals_.servable += now.servable - before_.servable;
+  index_.totals_.files += now.files - before_.files;
+  index_.totals_.incompatible += now.incompatible - before_.incompatible;
+  index_.totals_.file_bytes += now.file_bytes - before_.file_bytes;
+}
+
+void LockedEntry::find() {
+  const auto it = shard_.entries.find(hash_);
+  entry_ = it == shard_.entries.end() ? nullptr : &it->second;
+  before_ = count();
+}
+
+}  // namespace kvkeep

@@ -1,0 +1,53 @@
+#include "stats/stats.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "testing/proves.h"
+
+namespace kvkeep {
+namespace {
+
+TEST(Stats, StartAtZero) {
+  testing::proves("STAT-01");
+  const CacheStats s = Stats().snapshot();
+  EXPECT_EQ(s.hits + s.misses + s.saves + s.loads + s.errors + s.lookups, 0u);
+}
+
+TEST(Stats, SnapshotsAreConsistentAndLoseNothing) {
+  testing::proves("STAT-08", "DEF-09");
+  Stats stats;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&stats] {
+      for (int i = 0; i < 2000; ++i) {
+        stats.add({{&CacheStats::lookups}, {&CacheStats::load_hits}});
+        stats.add_miss(MissReason::kAbsent, {{&CacheStats::misses}});
+        const CacheStats s = stats.snapshot();
+        ASSERT_EQ(s.lookups, s.load_hits + s.missed(MissReason::kAbsent));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(stats.snapshot().lookups, 16000u);
+  EXPECT_EQ(stats.snapshot().misses, 8000u);
+}
+
+TEST(Stats, JsonHasEveryNameOnce) {
+  CacheStats s;
+  s.lookups = 3;
+  s.miss_reason[static_cast<size_t>(MissReason::kDamaged)] = 2;
+  s.save_refused[static_cast<size_t>(Refusal::kNoSpace)] = 1;
+  const auto json = nlohmann::json::parse(to_json(s));
+  EXPECT_EQ(json["lookups"], 3);
+  EXPECT_EQ(json["miss_reason"]["damaged"], 2);
+  EXPECT_EQ(json["miss_reason"].size(), kMissReasonCount);
+  EXPECT_EQ(json["save_refused"]["no_space"], 1);
+  EXPECT_EQ(json["max_size_bytes"], 0);
+}
+
+}  // namespace
+}  // namespace kvkeep

@@ -1,0 +1,170 @@
+#include "tier/block_saver.h"
+
+#include "base/bytes.h"
+#include "codec/block_codec.h"
+#include "kvkeep/size_string.h"
+#include "tier/removal.h"
+
+namespace kvkeep {
+namespace {
+
+// A durable block that was seen within this time is present without a look at the disk (RUL-39).
+constexpr Duration kTrustFile = std::chrono::seconds(60);
+
+Status refuse(Code code, Refusal reason, std::string message) {
+  return Status(code, reason, std::move(message));
+}
+
+std::string contradiction_text(const Expectation& expected, const Layout& layout, Refusal why) {
+  if (why == Refusal::kRefusedModel) {
+    return "model_name \"" + layout.model_name + "\": this cache is for \"" + expected.model_name +
+           "\"";
+  }
+  if (why == Refusal::kRefusedBits)
+    return "TurboQuant bit depth differs from the one this cache is for";
+  return "layers differ from those this cache is for (num_layers or layer_types)";
+}
+
+}  // namespace
+
+Result<SaveOutcome> BlockSaver::save(const BlockHash& hash, BlockInput input) {
+  if (is_present(hash)) {
+    state_.stats.add({{&CacheStats::saves_present}, {&CacheStats::hits}});
+    return SaveOutcome::kAlreadyPresent;
+  }
+  if (Status s = complete(input); !s.ok()) return count(std::move(s));
+  Result<ImagePtr> image = encode(hash, input);
+  if (!image.ok()) return count(image.status());
+  LayoutPtr layout = state_.layouts.intern((*image)->header());
+  if (const auto why = contradiction(state_.expectation, *layout)) {
+    return count(refuse(Code::kFailedPrecondition, *why,
+                        contradiction_text(state_.expectation, *layout, *why)));
+  }
+  Result<SaveOutcome> outcome = accept(hash, *std::move(image), std::move(layout));
+  if (!outcome.ok()) return count(outcome.status());
+  return outcome;
+}
+
+BlockSaver::Presence BlockSaver::look(const BlockHash& hash, uint64_t& generation) {
+  LockedEntry locked(state_.index, hash);
+  Entry* entry = locked.get();
+  if (entry == nullptr || !entry->servable()) return Presence::kAbsent;
+  generation = entry->file.generation;
+  const bool sure =
+      entry->pending != nullptr || state_.clock().mono() - entry->file.verified < kTrustFile;
+  if (!sure) return Presence::kUnsure;
+  locked.touch();
+  entry->file.used = true;
+  entry->file.last_access = state_.clock().wall();
+  return Presence::kPresent;
+}
+
+bool BlockSaver::is_present(const BlockHash& hash) {
+  uint64_t generation = 0;
+  Presence presence = look(hash, generation);
+  if (presence != Presence::kUnsure) return presence == Presence::kPresent;
+  const Result<FileStat> stat = state_.directory->stat(hash);
+  if (stat.ok()) {
+    LockedEntry locked(state_.index, hash);
+    Entry* entry = locked.get();
+    const bool same = entry != nullptr && entry->file.generation == generation &&
+                      entry->file.file_bytes == stat->size && stat->kind == FileKind::kFile;
+    if (same) entry->file.verified = state_.clock().mono();
+  } else if (stat.status().code() == Code::kNotFound) {
+    forget_missing(state_, hash, generation);
+  }
+  return look(hash, generation) == Presence::kPresent;
+}
+
+// What the caller left out is what the cache is for, so that the block is still served after a
+// restart.
+Status BlockSaver::complete(BlockInput& input) const {
+  const Expectation& expected = state_.expectation;
+  if (input.model_name.empty()) input.model_name = expected.model_name;
+  const bool has_types = input.layer_types && !input.layer_types->empty();
+  if (has_types || !expected.layer_types) return {};
+  if (expected.layer_types->size() != input.layers.size()) {
+    return refuse(Code::kFailedPrecondition, Refusal::kRefusedLayout,
+                  "layers: " + std::to_string(input.layers.size()) + "; this cache is for " +
+                      std::to_string(expected.layer_types->size()));
+  }
+  input.layer_types = expected.layer_types;
+  return {};
+}
+
+Result<ImagePtr> BlockSaver::encode(const BlockHash& hash, const BlockInput& input) const {
+  EncodeContext context;
+  context.created_at = state_.clock().wall();
+  context.block_size = state_.expectation.block_size;
+  context.turboquant_bits = state_.expectation.turboquant_bits;
+  context.identity = state_.expectation.identity;
+  context.profile = state_.options.profile;
+  Result<ImagePtr> image = encode_block(hash, input, context, *state_.pool);
+  if (image.ok() || image.status().refusal()) return image;
+  const Code code = image.status().code();
+  if (code == Code::kResourceExhausted)
+    return refuse(code, Refusal::kRefusedNoMemory, image.status().message());
+  if (code == Code::kUnimplemented)
+    return refuse(code, Refusal::kUnsupported, image.status().message());
+  return image;
+}
+
+Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout) {
+  const uint64_t charge = round_up(image->file_bytes(), state_.directory->block_bytes());
+  if (charge > state_.account->largest_block()) {
+    return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
+                  "the block takes " + format_bytes(charge) +
+                      " on disk; max_size_bytes leaves room for " +
+                      format_bytes(state_.account->largest_block()));
+  }
+  const std::optional<Ticket> ticket =
+      state_.queue.take_ticket(image->ram_bytes(), state_.options.queue_wait);
+  if (!ticket) {
+    return refuse(Code::kResourceExhausted, Refusal::kBusy,
+                  "the write queue stayed full: the disk is slower than the saves");
+  }
+  reclaimer_.make_room(charge, state_.options.max_inline_unlinks_per_save);
+  state_.account->reserve(charge);
+  auto pending = std::make_unique<PendingBlock>();
+  *pending = {ticket->generation, PendingState::kQueued, charge, std::move(image),
+              std::move(layout)};
+  bool queued = false;
+  if (!publish(hash, std::move(pending), queued)) {
+    state_.account->unreserve(charge);
+    state_.queue.give_back(*ticket);
+    state_.stats.add({{&CacheStats::saves_present}, {&CacheStats::hits}});
+    return SaveOutcome::kAlreadyPresent;
+  }
+  state_.stats.add(&CacheStats::saves);
+  if (queued) state_.enqueue({hash, *ticket});
+  return SaveOutcome::kQueued;
+}
+
+// False if somebody else was faster. `queued` is false if the removal of the old file has to end
+// first.
+bool BlockSaver::publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending,
+                         bool& queued) {
+  state_.departed.forget(hash);
+  LockedEntry locked(state_.index, hash);
+  Entry& entry = locked.get_or_add();
+  locked.touch();
+  if (entry.servable()) return false;
+  queued = entry.file.state != FileState::kRemoving;
+  if (!queued) pending->state = PendingState::kParked;
+  entry.pending = std::move(pending);
+  return true;
+}
+
+Status BlockSaver::count(Status refused) {
+  const Code code = refused.code();
+  const auto reason = refused.refusal();
+  const bool contradicts = reason == Refusal::kRefusedModel || reason == Refusal::kRefusedLayout ||
+                           reason == Refusal::kRefusedBits;
+  if (reason) state_.stats.add_refusal(*reason);
+  if (contradicts) state_.stats.add(&CacheStats::save_rejected_incompatible);
+  if (code == Code::kUnimplemented || code == Code::kInvalidArgument)
+    state_.stats.add(&CacheStats::errors);
+  return refused;
+}
+
+}  // namespace kvkeep

@@ -1,0 +1,70 @@
+// CacheState: what the parts of one open cache share.
+//
+// Tasks hold it through a shared_ptr, so that one that is stuck in the system can end safely after
+// the cache itself is gone.
+//
+// Threads: every member is safe from any thread or constant after open.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "disk/space_account.h"
+#include "disk/store_directory.h"
+#include "index/block_index.h"
+#include "index/departed_keys.h"
+#include "index/expectation.h"
+#include "index/layout.h"
+#include "io/buffer_pool.h"
+#include "io/read_engine.h"
+#include "kvkeep/environment.h"
+#include "kvkeep/options.h"
+#include "stats/stats.h"
+#include "tier/call_gate.h"
+#include "tier/write_queue.h"
+
+namespace kvkeep {
+
+struct CacheState {
+  CacheState(Options o, Environment e, uint32_t pending_cap, uint64_t pending_max_bytes)
+      : options(std::move(o)),
+        expectation(expectation_of(options)),
+        environment(std::move(e)),
+        queue(pending_cap, pending_max_bytes, environment.clock) {}
+
+  const Options options;
+  const Expectation expectation;
+  const Environment environment;  // Every member set.
+
+  std::shared_ptr<BufferPool> pool;
+  std::unique_ptr<StoreDirectory> directory;
+  std::unique_ptr<ReadEngine> engine;
+  std::unique_ptr<SpaceAccount> account;
+
+  LayoutTable layouts;
+  BlockIndex index;
+  DepartedKeys departed;
+  Stats stats;
+  WriteQueue queue;
+  mutable CallGate gate;
+  // Makes sure that a pushed block gets written. Set once, before the first call.
+  std::function<void()> wake_writer;
+  std::atomic<uint64_t> last_file_generation = 0;
+  std::atomic<uint64_t> quarantine_bytes = 0;
+  uint64_t overhead_bytes = 0;  // Of directories and service files, as of open.
+  uint64_t foreign_files = 0;
+  uint64_t foreign_bytes = 0;
+
+  void enqueue(QueuedWrite write) {
+    queue.push(std::move(write));
+    wake_writer();
+  }
+  Clock& clock() const { return *environment.clock; }
+  void log(LogLevel level, const std::string& message) const {
+    environment.logger->log(level, message);
+  }
+};
+
+}  // namespace kvkeep

@@ -1,0 +1,141 @@
+#include "tier/removal.h"
+
+#include <cassert>
+
+namespace kvkeep {
+namespace {
+
+// Ends the claim, and sends a block that was saved meanwhile on its way. True if there is one.
+bool end_claim(CacheState& state, const FileClaim& claim, BlockFile now) {
+  std::optional<QueuedWrite> parked;
+  bool pending = false;
+  {
+    LockedEntry locked(state.index, claim.hash);
+    Entry* entry = locked.get();
+    assert(entry != nullptr && entry->file.state == FileState::kRemoving);
+    entry->file = std::move(now);
+    pending = entry->pending != nullptr;
+    if (pending && entry->pending->state == PendingState::kParked) {
+      entry->pending->state = PendingState::kQueued;
+      parked =
+          QueuedWrite{claim.hash, {entry->pending->generation, entry->pending->image->ram_bytes()}};
+    }
+    locked.erase_if_empty();
+    locked.notify();
+  }
+  if (parked) state.enqueue(*std::move(parked));
+  return pending;
+}
+
+bool is_file_of(const Entry* entry, uint64_t generation) {
+  return entry != nullptr && entry->file.state == FileState::kDurable && !entry->busy() &&
+         entry->file.generation == generation;
+}
+
+}  // namespace
+
+FileClaim claim_file(LockedEntry& locked, const BlockHash& hash) {
+  Entry& entry = *locked.get();
+  assert(entry.file.state != FileState::kNone && !entry.busy());
+  FileClaim claim{hash, entry.file};
+  entry.file.state = FileState::kRemoving;
+  return claim;
+}
+
+void file_gone(CacheState& state, const FileClaim& claim, MissReason why) {
+  state.account->release(claim.former.allocated);
+  if (!end_claim(state, claim, {})) state.departed.remember(claim.hash, why);
+}
+
+void file_stays(CacheState& state, const FileClaim& claim, BlockFile now) {
+  end_claim(state, claim, std::move(now));
+}
+
+std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& locked,
+                                             const BlockHash& hash) {
+  std::unique_ptr<PendingBlock> pending = std::move(locked.get()->pending);
+  assert(pending->state != PendingState::kCommitting);
+  if (pending->state == PendingState::kWriting)
+    return pending;  // The writer gives up what it holds.
+  state.account->unreserve(pending->charge);
+  state.stats.add(&CacheStats::writes_cancelled);
+  // A queued ticket ends when the writer meets it; a parked one would never be met.
+  if (pending->state == PendingState::kParked) {
+    state.queue.finish({hash, {pending->generation, pending->image->ram_bytes()}},
+                       WriteEnd::kCancelled);
+  }
+  return pending;
+}
+
+Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
+  std::unique_ptr<PendingBlock> cancelled;
+  std::optional<FileClaim> claim;
+  {
+    LockedEntry locked(state.index, hash);
+    locked.wait_until_idle();
+    if (locked.get() == nullptr) return false;
+    if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
+    if (locked.get()->file.state != FileState::kNone) {
+      claim = claim_file(locked, hash);
+    } else {
+      locked.erase();
+    }
+  }
+  if (!claim) {
+    state.departed.remember(hash, MissReason::kDeleted);
+    return true;
+  }
+  const Result<bool> removed = state.directory->remove(hash);
+  if (removed.ok()) {
+    file_gone(state, *claim, MissReason::kDeleted);
+    return true;
+  }
+  // The bytes are still on the disk: they stay counted, and nobody is served from them.
+  BlockFile kept = claim->former;
+  kept.state = FileState::kIncompatible;
+  kept.why = MissReason::kDeleted;
+  file_stays(state, *claim, std::move(kept));
+  return removed.status();
+}
+
+void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generation) {
+  std::optional<FileClaim> claim;
+  {
+    LockedEntry locked(state.index, hash);
+    if (!is_file_of(locked.get(), generation)) return;
+    claim = claim_file(locked, hash);
+  }
+  const auto moved = state.directory->quarantine(hash, claim->former.allocated);
+  state.stats.add({{&CacheStats::quarantined}, {&CacheStats::errors}});
+  if (!moved.ok() && moved.status().code() != Code::kNotFound) {
+    BlockFile kept = claim->former;
+    kept.state = FileState::kIncompatible;
+    kept.why = MissReason::kDamaged;
+    file_stays(state, *claim, std::move(kept));
+    return;
+  }
+  if (moved.ok()) {
+    state.account->charge_found(moved->added_bytes);
+    state.account->release(moved->removed_bytes);
+    state.quarantine_bytes += moved->added_bytes - moved->removed_bytes;
+  }
+  file_gone(state, *claim, MissReason::kDamaged);
+}
+
+void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t generation,
+                       MissReason why) {
+  LockedEntry locked(state.index, hash);
+  if (!is_file_of(locked.get(), generation)) return;
+  locked.get()->file.state = FileState::kIncompatible;
+  locked.get()->file.why = why;
+}
+
+void forget_missing(CacheState& state, const BlockHash& hash, uint64_t generation) {
+  LockedEntry locked(state.index, hash);
+  if (!is_file_of(locked.get(), generation)) return;
+  state.account->release(locked.get()->file.allocated);
+  locked.get()->file = {};
+  locked.erase_if_empty();
+}
+
+}  // namespace kvkeep

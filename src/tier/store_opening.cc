@@ -1,0 +1,108 @@
+#include "tier/store_opening.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kvkeep/size_string.h"
+#include "tier/reclaimer.h"
+
+namespace kvkeep {
+namespace {
+
+constexpr uint64_t kLeastHeadroom = 64 * 1024;
+constexpr uint64_t kHeadroomShare = 512;
+
+struct Stock {
+  BlockHash hash;
+  BlockFile file;
+};
+
+Stock classify(CacheState& state, FoundBlock found, Duration now) {
+  Stock stock{found.hash, {}};
+  BlockFile& file = stock.file;
+  file.state = FileState::kIncompatible;
+  file.why = found.why;
+  file.generation = ++state.last_file_generation;
+  file.file_bytes = found.file_bytes;
+  file.allocated = found.allocated;
+  file.last_access = found.mtime;
+  file.verified = now;
+  if (!found.header) return stock;
+  file.token_count = found.header->info.token_count;
+  file.layout = state.layouts.intern(*found.header);
+  const auto why = incompatibility(state.expectation, *file.layout);
+  if (!why) file.state = FileState::kDurable;
+  file.why = why.value_or(MissReason::kAbsent);
+  return stock;
+}
+
+void add(CacheState& state, Stock stock) {
+  state.account->charge_found(stock.file.allocated);
+  LockedEntry locked(state.index, stock.hash);
+  locked.get_or_add().file = std::move(stock.file);
+}
+
+// Directories of a real file system grow; the in-memory one's cost nothing and need no reserve.
+uint64_t headroom(const CacheState& state, const ScanReport& report) {
+  if (report.overhead_bytes == 0) return 0;
+  return std::max(kLeastHeadroom, state.options.max_size_bytes / kHeadroomShare);
+}
+
+void shrink_to_limit(CacheState& state) {
+  const uint64_t over = state.account->shortfall(0);
+  if (over == 0) return;
+  state.log(LogLevel::kWarning, "the store holds " + format_bytes(state.account->used()) + " in " +
+                                    std::to_string(state.index.totals().files) + " files, " +
+                                    format_bytes(over) + " over its limit of " +
+                                    format_bytes(state.account->limit()) +
+                                    ": removing the least recently used");
+  Reclaimer(state).make_room(0, UINT64_MAX);
+}
+
+void announce(const CacheState& state, const ScanReport& report) {
+  const IndexTotals totals = state.index.totals();
+  std::string text = "SSD cache scan complete: " + std::to_string(totals.servable) +
+                     " blocks served, " + format_bytes(state.account->used()) + " of " +
+                     format_bytes(state.account->limit());
+  if (totals.incompatible > 0) {
+    text += ", skipped_incompatible=" + std::to_string(totals.incompatible) + " blocks";
+  }
+  if (report.foreign_files > 0) text += ", foreign files " + std::to_string(report.foreign_files);
+  state.log(LogLevel::kInfo, text);
+}
+
+}  // namespace
+
+Status take_stock(CacheState& state) {
+  std::vector<Stock> stocks;
+  const Duration now = state.clock().mono();
+  KVKEEP_TRY_ASSIGN(const ScanReport report,
+                    state.directory->scan(state.clock().wall(), [&](FoundBlock found) {
+                      stocks.push_back(classify(state, std::move(found), now));
+                    }));
+  state.account =
+      std::make_unique<SpaceAccount>(state.options.max_size_bytes, headroom(state, report));
+  state.overhead_bytes = report.overhead_bytes;
+  state.account->set_overhead(report.overhead_bytes);
+  state.account->charge_found(report.quarantine_bytes);
+  state.quarantine_bytes = report.quarantine_bytes;
+  state.foreign_files = report.foreign_files;
+  state.foreign_bytes = report.foreign_bytes;
+  state.stats.add(&CacheStats::temp_files_removed, report.temp_files_removed);
+  if (state.account->largest_block() == 0) {
+    return Status(
+        Code::kInvalidArgument,
+        "max_size_bytes: " + format_bytes(state.options.max_size_bytes) +
+            " leaves no room beside the store's own directories and reserve; give at least " +
+            format_bytes(report.overhead_bytes + headroom(state, report) + (1 << 20)));
+  }
+  std::stable_sort(stocks.begin(), stocks.end(), [](const Stock& a, const Stock& b) {
+    return a.file.last_access < b.file.last_access;
+  });
+  for (Stock& stock : stocks) add(state, std::move(stock));
+  shrink_to_limit(state);
+  announce(state, report);
+  return {};
+}
+
+}  // namespace kvkeep

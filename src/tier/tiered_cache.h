@@ -1,0 +1,66 @@
+// TieredCache is the TieredBlockCache over one store: it puts the parts of this folder together.
+//
+// Threads: any thread; the destructor runs alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/mutex.h"
+#include "io/file_system.h"
+#include "io/read_engine.h"
+#include "kvkeep/block_cache.h"
+#include "tier/block_loader.h"
+#include "tier/block_saver.h"
+#include "tier/cache_state.h"
+
+namespace kvkeep {
+
+// What open/ or a test provides besides Options and Environment.
+struct StoreSeams {
+  std::shared_ptr<FileSystem> file_system;
+  std::unique_ptr<ReadEngine> engine;
+  std::shared_ptr<BufferPool> pool;
+  std::string nonce;  // 16 hex characters, random per process.
+};
+
+class TieredCache final : public TieredBlockCache {
+ public:
+  // Defaults of `options` and `environment` are filled in. Errors as TieredBlockCache::open().
+  static Result<std::unique_ptr<TieredCache>> open(Options options, Environment environment,
+                                                   StoreSeams seams);
+  ~TieredCache() override;
+
+  Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) override;
+  Result<std::vector<LayerState>> load_block(const BlockHash& key) override;
+  Result<LoadedBlock> load_block_with_info(const BlockHash& key) override;
+  BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) override;
+  bool has_block(const BlockHash& key) const override;
+  std::optional<BlockMeta> block_meta(const BlockHash& key) const override;
+  Result<bool> delete_block(const BlockHash& key) override;
+  Result<FlushReport> flush(std::optional<Duration> limit) override;
+  Result<CloseReport> close(std::optional<Duration> limit) override;
+  CacheStats stats() const override;
+  size_t size() const override;
+  uint64_t max_size() const override;
+  uint64_t tracked_size() const override;
+  size_t tracked_count() const override;
+  std::filesystem::path block_path(const BlockHash& key) const override;
+  std::string debug_string() const override;
+
+ private:
+  explicit TieredCache(std::shared_ptr<CacheState> state);
+  CloseReport shut(Duration limit);
+  std::vector<BlockHash> abandon_pending();
+  void refresh_file_times(Duration deadline);
+
+  const std::shared_ptr<CacheState> state_;
+  BlockSaver saver_;
+  BlockLoader loader_;
+  Mutex close_mu_;  // Held for the whole of a close: a second caller waits for the first one's
+                    // report.
+  std::optional<CloseReport> report_ KVKEEP_GUARDED_BY(close_mu_);
+};
+
+}  // namespace kvkeep

@@ -1,0 +1,91 @@
+#include "tier/write_queue.h"
+
+#include <cassert>
+
+namespace kvkeep {
+
+std::optional<Ticket> WriteQueue::take_ticket(uint64_t ram_bytes, Duration wait) {
+  MutexLock lock(mu_);
+  const Duration deadline = clock_->mono() + wait;
+  while (!closed_ && !has_room(ram_bytes)) {
+    if (!changed_.wait_until(mu_, *clock_, deadline) && !has_room(ram_bytes)) return std::nullopt;
+  }
+  if (closed_) return std::nullopt;
+  const Ticket ticket{++last_generation_, ram_bytes};
+  open_.emplace(ticket.generation, ram_bytes);
+  open_bytes_ += ram_bytes;
+  return ticket;
+}
+
+void WriteQueue::push(QueuedWrite write) {
+  MutexLock lock(mu_);
+  pushed_.push_back(std::move(write));
+}
+
+std::optional<QueuedWrite> WriteQueue::pop() {
+  MutexLock lock(mu_);
+  if (pushed_.empty()) return std::nullopt;
+  QueuedWrite write = std::move(pushed_.front());
+  pushed_.pop_front();
+  return write;
+}
+
+void WriteQueue::finish(const QueuedWrite& write, WriteEnd end) {
+  MutexLock lock(mu_);
+  if (end == WriteEnd::kWritten) ++written_;
+  if (end == WriteEnd::kFailed && failed_.size() < kMaxFailedNamed) failed_.push_back(write.hash);
+  release(write.ticket);
+}
+
+void WriteQueue::give_back(const Ticket& ticket) {
+  MutexLock lock(mu_);
+  release(ticket);
+}
+
+void WriteQueue::close() {
+  MutexLock lock(mu_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+WriteQueue::Report WriteQueue::wait_finished(std::optional<Duration> deadline) {
+  MutexLock lock(mu_);
+  const uint64_t last = last_generation_;
+  const uint64_t written_before = written_;
+  bool in_time = true;
+  while (in_time && !open_.empty() && open_.begin()->first <= last) {
+    if (deadline) {
+      in_time = changed_.wait_until(mu_, *clock_, *deadline);
+    } else {
+      changed_.wait(mu_);
+    }
+  }
+  const bool finished = open_.empty() || open_.begin()->first > last;
+  return {written_ - written_before, std::exchange(failed_, {}), finished};
+}
+
+uint64_t WriteQueue::blocks() const {
+  MutexLock lock(mu_);
+  return open_.size();
+}
+
+uint64_t WriteQueue::bytes() const {
+  MutexLock lock(mu_);
+  return open_bytes_;
+}
+
+bool WriteQueue::has_room(uint64_t ram_bytes) const {
+  if (open_.empty()) return true;
+  return open_.size() < max_blocks_ && open_bytes_ <= max_bytes_ &&
+         ram_bytes <= max_bytes_ - open_bytes_;
+}
+
+void WriteQueue::release(const Ticket& ticket) {
+  const auto removed = open_.erase(ticket.generation);
+  assert(removed == 1);
+  static_cast<void>(removed);
+  open_bytes_ -= ticket.ram_bytes;
+  changed_.notify_all();
+}
+
+}  // namespace kvkeep
