@@ -66,3 +66,15 @@ class Results(TreeTest):
         self.assertEqual(self.run_tool("record", out, "bad", "false")[0], 1)
         self.assertEqual(self.run_tool("record", "--timeout", "0.1", out, "slow", "tail", "-f", "/dev/null")[0], 124)
         self.assertIn("1 passed, 2 failed, 0 skipped", self.run_tool("summary", out)[1])
+
+    def test_record_leaves_a_runner_that_tells_alone(self):
+        tests = self.root / "results"
+        self.assertEqual(self.run_tool("record", "--tests", tests, "unit", "false")[0], 1)
+        self.assertIn("2 passed, 1 failed, 2 skipped", self.run_tool("summary", tests)[1])
+
+    def test_record_notes_a_runner_that_ends_without_telling(self):
+        for command, status in (("false", 1), ("true", 1)):
+            with self.subTest(command):
+                tests = self.root / command
+                self.assertEqual(self.run_tool("record", "--tests", tests, "unit", command)[0], status)
+                self.assertIn("0 passed, 1 failed, 0 skipped", self.run_tool("summary", tests)[1])

@@ -1,0 +1,51 @@
+# `make help` lists what there is. CMake alone works too: cmake --preset release.
+PREFIX ?= /usr/local
+SECONDS_PER_TARGET ?= 60
+
+.PHONY: build help demo test sanitize fuzz lint format wheel install uninstall clean
+
+build: ## the library, optimised and without assertions, in build/release
+	@tools/install-deps build
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@echo 'NO_INSTALL=1 prints the packages that are missing, and stops.'
+
+demo: ## keeps a real model's prompt across two processes, and shows what that saves
+	@tools/install-deps build python demo
+	@tools/install_python
+	@tools/demo
+
+test: ## builds and runs every test
+	@tools/test
+
+sanitize: ## the C++ tests under ASan with UBSan, and under TSan
+	@tools/install-deps build test lint
+	@rm -rf build/results/asan build/results/tsan
+	@tools/test_build asan $(CURDIR)/build/results/asan
+	@tools/test_build tsan $(CURDIR)/build/results/tsan
+
+fuzz: ## each fuzz target for SECONDS_PER_TARGET (60)
+	@tools/fuzz $(SECONDS_PER_TARGET)
+
+lint: ## layers, format, house rules, headers, clang with -Wthread-safety
+	@tools/lint
+
+format: ## formats the C++ files
+	@tools/install-deps lint
+	@tools/format
+
+wheel: ## the Python package as a wheel, in dist/
+	@tools/install-deps build python
+	@.venv/bin/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -q -w dist .
+
+install: build ## into PREFIX (/usr/local), below DESTDIR
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+uninstall: ## what install put there; caches stay
+	@DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) tools/uninstall
+
+clean: ## build/ and dist/
+	@rm -rf build dist
