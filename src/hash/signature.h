@@ -3,10 +3,10 @@
 // Threads: any thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <map>
 #include <vector>
 
 #include "kvkeep/block.h"
@@ -21,7 +21,7 @@ struct SignatureFields {
   std::optional<double> turboquant_bits;
 };
 
-// Compact JSON with sorted keys.
+// Compact JSON with sorted keys. Empty if a text is not UTF-8 or the depth is not finite.
 std::string make_signature(const SignatureFields& fields);
 // The fields of a signature; none if it is not a JSON object or a member has a wrong type.
 std::optional<SignatureFields> parse_signature(std::string_view signature);
@@ -32,11 +32,19 @@ std::optional<double> signature_bits(std::string_view signature);
 std::optional<double> block_bits(const std::optional<std::vector<std::string>>& types,
                                  const std::optional<std::vector<MetaState>>& meta_states);
 
+// The depth of each TurboQuant layer with a usable meta state, in layer order; none where it is no
+// number.
+std::vector<std::optional<double>> layer_bits(
+    const std::optional<std::vector<std::string>>& types,
+    const std::optional<std::vector<MetaState>>& meta_states);
+bool is_turboquant_type(std::string_view type);
+
 // B.14: alias on save, and the table used when two layouts are compared.
 std::vector<std::string> storage_types(std::vector<std::string> types);
 std::vector<std::string> canonical_types(std::vector<std::string> types);
 
 // Lower-case hex SHA-256 of the identity's compact JSON with sorted keys (RUL-18); none if empty.
+// REQUIRES: names and values are UTF-8.
 std::optional<std::string> identity_digest(const std::map<std::string, std::string>& identity);
 
 }  // namespace kvkeep
