@@ -32,10 +32,10 @@ struct BlockHeader {
 
 class Image {
  public:
-  // `layers` are views into `buffer` without owners; tensors that are not views (stand-ins for zero-dim
-  // tensors, copies of misaligned ones) own their bytes.
-  Image(PooledBuffer buffer, uint64_t file_bytes, BlockHeader header, std::vector<LayerState> layers,
-        uint32_t misaligned_tensors);
+  // `layers` are views into `buffer` without owners; tensors that are not views (stand-ins for
+  // zero-dim tensors, copies of misaligned ones) own their bytes.
+  Image(PooledBuffer buffer, uint64_t file_bytes, BlockHeader header,
+        std::vector<LayerState> layers, uint32_t misaligned_tensors);
 
   const BlockHeader& header() const { return header_; }
   // Exactly the file.
