@@ -20,10 +20,6 @@ def seconds(value):
     return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.2f} s"
 
 
-def megabytes(count):
-    return f"{count / (1 << 20):.2f}MB"
-
-
 class Stopwatch:
     """lap() gives the seconds since the last lap, total() those since the start."""
 

@@ -6,6 +6,7 @@ import packages
 
 packages.require_all()
 
+import kvkeep
 import numpy
 
 import generation
@@ -50,7 +51,7 @@ def undamaged(session, reference):
                 f"compute the other {remaining} tokens {report.seconds(rest)}")
     ratio = reference["cold_seconds"] / ready
     report.line("ratio", f"{ratio:.1f} times as fast as the cold prefill")
-    report.line("disk", f"{report.megabytes(size)} in {files} files, "
+    report.line("disk", f"{kvkeep.format_bytes(size)} in {files} files, "
                 f"read and verified at {size / loaded / (1 << 30):.2f}GB/s")
     compare(session, reference, cache)
 
