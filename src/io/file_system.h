@@ -2,12 +2,15 @@
 //
 // A FileSystem is rooted at one store: paths are relative to the root, '/'-separated, at most a few
 // components, "" being the root itself. No component below the root is ever followed through a
-// symbolic link: such a path answers kUnavailable with ELOOP. Directories are created 0700, files 0600.
+// symbolic link: such a path answers kUnavailable with ELOOP (stat, rename, unlink and set_mtime
+// take a link itself). Directories are created 0700, files 0600.
 //
 // The calls are split where a crash can fall between them, so that a test double can crash there.
 //
 // Threads: any thread for different paths; one open file has one user at a time.
-// Errors:  kNotFound (ENOENT), else kUnavailable with the errno; messages name the operation and path.
+// Errors:  kNotFound (ENOENT), else kUnavailable with the errno; kInvalidArgument for a path that
+// is
+//          not of that form. Messages name the operation and the path.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +45,10 @@ struct DirEntry {
 };
 
 struct SpaceInfo {
-  uint64_t capacity = 0;     // Bytes.
-  uint64_t free = 0;         // Bytes available to this user.
-  uint64_t block_bytes = 1;  // Allocation unit: a file of n bytes is charged round_up(n, block_bytes).
+  uint64_t capacity = 0;  // Bytes.
+  uint64_t free = 0;      // Bytes available to this user.
+  // Allocation unit in bytes: a file of n bytes is charged round_up(n, block_bytes).
+  uint64_t block_bytes = 1;
 };
 
 class ReadFile {
@@ -59,9 +63,10 @@ class ReadFile {
 class WriteFile {
  public:
   virtual ~WriteFile() = default;  // Closes. An unfinished file stays until it is unlinked.
-  // Appends all of `bytes`. A length that is not a multiple of kIoAlign ends direct I/O for this file.
+  // Appends all of `bytes`, or fails with the beginning of them written. An address or length that
+  // is not a multiple of kIoAlign ends direct I/O for this file.
   virtual Status append(BytesView bytes) = 0;
-  // Cuts the file to `size` bytes (padding written for direct I/O goes).
+  // Cuts the file to `size` bytes (padding written for direct I/O goes). EINVAL if it has fewer.
   virtual Status truncate(uint64_t size) = 0;
   virtual Status sync_data() = 0;
   virtual Result<FileStat> stat() = 0;
@@ -91,11 +96,11 @@ class FileSystem {
   virtual Status rename(std::string_view from, std::string_view to) = 0;
   virtual Status unlink(std::string_view path) = 0;
   virtual Status set_mtime(std::string_view path, double mtime) = 0;
-  // Names created, renamed and removed in the directory before this call survive power loss after it.
+  // What was created, renamed and removed in the directory before this call outlives power loss.
   virtual Status sync_dir(std::string_view path) = 0;
   virtual Result<SpaceInfo> space() = 0;
-  // Locks the existing file exclusively. kFailedPrecondition at once if somebody else holds it, also
-  // somebody in this process.
+  // Locks the existing file exclusively. kFailedPrecondition at once if somebody else holds it,
+  // also somebody in this process.
   virtual Result<std::unique_ptr<FileLock>> try_lock(std::string_view path) = 0;
 };
 

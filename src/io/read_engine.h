@@ -32,8 +32,8 @@ using ReadDone = std::function<void(size_t index, ReadOutcome outcome)>;
 class ReadEngine {
  public:
   virtual ~ReadEngine() = default;
-  // Calls `done` exactly once for each request, on the calling thread, as files arrive, in any order.
-  // Returns after the last call; no buffer is touched afterwards.
+  // Calls `done` exactly once for each request, on the calling thread, as files arrive, in any
+  // order. Returns after the last call; no buffer is touched afterwards.
   virtual void read_files(std::span<const ReadRequest> requests, const ReadDone& done) = 0;
 };
 
