@@ -60,3 +60,7 @@ class Tidy(TreeTest):
     def test_long_file(self):
         self.assertIn("file of 401 lines", self.findings("src/io/a.h", "// x\n" * 401))
         self.assertIn("file of 801 lines", self.findings("src/io/a.cc", "// x\n" * 801))
+
+    def test_long_line(self):
+        self.assertEqual(self.findings("src/io/a.cc", "//" + "x" * 98 + "\n"), "tidy: ok\n")
+        self.assertIn("a.cc:1: line of 101 columns", self.findings("src/io/a.cc", "//" + "x" * 99 + "\n"))
