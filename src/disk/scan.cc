@@ -1,144 +1,100 @@
 #include "disk/scan.h"
 
-#include <utility>
+#include <memory>
+#include <optional>
 
-#include "disk/header_reader.h"
+#include "base/mutex.h"
+#include "disk/scan_worker.h"
 #include "disk/store_layout.h"
 
 namespace kvkeep {
 namespace {
 
-constexpr double kSeedTempSeconds = 3600;
-
-MissReason reason_of(const Status& status) {
-  switch (status.miss_reason().value_or(MissReason::kUnreadable)) {
-    case MissReason::kVersion:
-      return MissReason::kVersion;
-    case MissReason::kUndigested:
-      return MissReason::kUndigested;
-    case MissReason::kNoMemory:
-      return MissReason::kNoMemory;
-    default:
-      return MissReason::kUnreadable;
-  }
+void add(ScanReport& total, const ScanReport& part) {
+  total.overhead_bytes += part.overhead_bytes;
+  total.quarantine_bytes += part.quarantine_bytes;
+  total.foreign_files += part.foreign_files;
+  total.foreign_bytes += part.foreign_bytes;
+  total.temp_files_removed += part.temp_files_removed;
+  total.unreadable_files += part.unreadable_files;
 }
 
-class Scan {
+// Hands sub-directories out to whoever asks. The scanning thread takes part, so helpers that start
+// late or never cost nothing: they find no work left and touch only this object, which they share.
+class SharedScan {
  public:
-  Scan(FileSystem& file_system, const ScanSettings& settings,
-       const std::function<void(FoundBlock)>& found)
-      : file_system_(file_system), settings_(settings), found_(found), reader_(file_system) {}
+  std::optional<std::string_view> next_subdir() {
+    MutexLock lock(mu_);
+    if (next_ == kSubdirs.size() || !error_.ok()) return std::nullopt;
+    return kSubdirs.substr(next_++, 1);
+  }
 
-  Result<ScanReport> run() {
-    KVKEEP_TRY(look_at_root());
-    for (const char& subdir : kSubdirs) KVKEEP_TRY(look_at_subdir({&subdir, 1}));
-    KVKEEP_TRY(look_at_service_dir(kServiceDir));
-    KVKEEP_TRY(look_at_service_dir(kQuarantineDir));
-    return report_;
+  // False if there is nothing to do any more; else leave() must follow.
+  bool join() {
+    MutexLock lock(mu_);
+    if (next_ == kSubdirs.size()) return false;
+    ++helpers_;
+    return true;
+  }
+
+  void leave(const Status& outcome, const ScanReport& report) {
+    MutexLock lock(mu_);
+    merge(outcome, report);
+    if (--helpers_ == 0) idle_.notify_all();
+  }
+
+  Result<ScanReport> finish(const Status& outcome, const ScanReport& report) {
+    MutexLock lock(mu_);
+    merge(outcome, report);
+    next_ = kSubdirs.size();
+    while (helpers_ > 0) idle_.wait(mu_);
+    if (!error_.ok()) return error_;
+    return total_;
   }
 
  private:
-  // Calls `visit(name, path, stat)` for every entry; one that is gone meanwhile is left out. An
-  // entry that cannot be examined has an empty stat.
-  template <typename Visit>
-  Status each_entry(std::string_view dir, const Visit& visit) {
-    const Status listed = file_system_.list_dir(dir, [&](const DirEntry& entry) {
-      const std::string path = dir.empty() ? entry.name : std::string(dir) + "/" + entry.name;
-      const Result<FileStat> stat = file_system_.stat(path);
-      if (stat.ok()) return visit(entry.name, path, *stat);
-      if (stat.status().code() == Code::kNotFound) return;
-      FileStat unknown;
-      unknown.kind = entry.kind;
-      visit(entry.name, path, unknown);
-    });
-    return listed.code() == Code::kNotFound ? Status() : listed;
+  void merge(const Status& outcome, const ScanReport& report) KVKEEP_REQUIRES(mu_) {
+    add(total_, report);
+    if (error_.ok()) error_ = outcome;
   }
 
-  void count_dir(std::string_view path) {
-    const Result<FileStat> stat = file_system_.stat(path);
-    if (stat.ok()) report_.overhead_bytes += stat->allocated;
-  }
-
-  void count_foreign(const FileStat& stat) {
-    ++report_.foreign_files;
-    report_.foreign_bytes += stat.allocated;
-  }
-
-  Status look_at_root() {
-    count_dir("");
-    return each_entry("", [this](std::string_view name, std::string_view, const FileStat& stat) {
-      if (name == kCacheTag) {
-        report_.overhead_bytes += stat.allocated;
-      } else if (!is_subdir(name) && name != kServiceDir) {
-        count_foreign(stat);
-      }
-    });
-  }
-
-  Status look_at_service_dir(std::string_view dir) {
-    count_dir(dir);
-    return each_entry(dir, [&](std::string_view name, std::string_view path, const FileStat& stat) {
-      const bool kept = dir == kQuarantineDir && quarantine_number(name);
-      if (path != kQuarantineDir && !kept) report_.overhead_bytes += stat.allocated;
-    });
-  }
-
-  Status look_at_subdir(std::string_view dir) {
-    count_dir(dir);
-    return each_entry(dir, [&](std::string_view name, std::string_view path, const FileStat& stat) {
-      look_at(classify(dir, name), path, stat);
-    });
-  }
-
-  void look_at(const StoreName& name, std::string_view path, const FileStat& stat) {
-    if (stat.kind != FileKind::kFile || name.kind == NameKind::kForeign) return count_foreign(stat);
-    if (name.kind == NameKind::kBlock) return report_block(*name.hash, path, stat);
-    if (name.kind == NameKind::kTemp) {
-      // Our own are being written right now; their writer counts them.
-      if (name.nonce != settings_.own_nonce) remove_temp(path, stat);
-      return;
-    }
-    if (settings_.now - stat.mtime > kSeedTempSeconds) return remove_temp(path, stat);
-    report_.overhead_bytes += stat.allocated;
-  }
-
-  void remove_temp(std::string_view path, const FileStat& stat) {
-    const Status gone = file_system_.unlink(path);
-    if (gone.ok()) {
-      ++report_.temp_files_removed;
-    } else if (gone.code() != Code::kNotFound) {
-      report_.overhead_bytes += stat.allocated;
-    }
-  }
-
-  void report_block(const BlockHash& hash, std::string_view path, const FileStat& stat) {
-    FoundBlock block{hash, stat.size, stat.allocated, stat.mtime, std::nullopt, {}};
-    Result<BlockHeader> header = reader_.read(path);
-    if (!header.ok()) {
-      // No reason: there was no file, as opposed to one that says what it is missing.
-      if (header.status().code() == Code::kNotFound && !header.status().miss_reason()) return;
-      block.why = reason_of(header.status());
-    } else if (header->hash == hash) {
-      block.header = *std::move(header);
-    } else {
-      block.why = MissReason::kDamaged;
-    }
-    if (!block.header) ++report_.unreadable_files;
-    found_(std::move(block));
-  }
-
-  FileSystem& file_system_;
-  const ScanSettings& settings_;
-  const std::function<void(FoundBlock)>& found_;
-  HeaderReader reader_;
-  ScanReport report_;
+  Mutex mu_;
+  CondVar idle_;
+  size_t next_ KVKEEP_GUARDED_BY(mu_) = 0;
+  unsigned helpers_ KVKEEP_GUARDED_BY(mu_) = 0;
+  ScanReport total_ KVKEEP_GUARDED_BY(mu_);
+  Status error_ KVKEEP_GUARDED_BY(mu_);
 };
+
+Status look_at_subdirs(ScanWorker& worker, SharedScan& shared) {
+  while (const std::optional<std::string_view> subdir = shared.next_subdir()) {
+    KVKEEP_TRY(worker.look_at_subdir(*subdir));
+  }
+  return {};
+}
+
+Status look_at_all(ScanWorker& worker, SharedScan& shared) {
+  KVKEEP_TRY(worker.look_at_root());
+  KVKEEP_TRY(worker.look_at_service_dirs());
+  return look_at_subdirs(worker, shared);
+}
 
 }  // namespace
 
 Result<ScanReport> scan_store(FileSystem& file_system, const ScanSettings& settings,
                               const std::function<void(FoundBlock)>& found) {
-  return Scan(file_system, settings, found).run();
+  const auto shared = std::make_shared<SharedScan>();
+  for (unsigned i = 0; settings.executor != nullptr && i < settings.helpers; ++i) {
+    settings.executor->post([shared, &file_system, &settings, &found] {
+      if (!shared->join()) return;
+      ScanWorker worker(file_system, settings, found);
+      const Status outcome = look_at_subdirs(worker, *shared);
+      shared->leave(outcome, worker.report());
+    });
+  }
+  ScanWorker worker(file_system, settings, found);
+  const Status outcome = look_at_all(worker, *shared);
+  return shared->finish(outcome, worker.report());
 }
 
 }  // namespace kvkeep

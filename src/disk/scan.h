@@ -43,10 +43,15 @@ struct ScanReport {
 struct ScanSettings {
   std::string own_nonce;  // Temporary files with another one belong to ended processes.
   double now = 0;         // Seconds since the Unix epoch.
+  // Up to `helpers` tasks of the executor share the work with the calling thread, which waits for
+  // no task that has not started.
+  Executor* executor = nullptr;
+  unsigned helpers = 0;
 };
 
-// quarantine_bytes stays 0. A directory that cannot be listed ends the scan with its error, because
-// the bytes in it would go uncounted; a file that cannot be read does not.
+// With helpers, `found` is called from several threads at once. quarantine_bytes stays 0. A
+// directory that cannot be listed ends the scan with its error, because the bytes in it would go
+// uncounted; a file that cannot be read does not.
 Result<ScanReport> scan_store(FileSystem& file_system, const ScanSettings& settings,
                               const std::function<void(FoundBlock)>& found);
 

@@ -46,6 +46,8 @@ StoreDirectory::StoreDirectory(std::shared_ptr<FileSystem> file_system, Settings
 
 StoreDirectory::~StoreDirectory() = default;
 
+void StoreDirectory::release_owner() { parts_->owner.reset(); }
+
 Result<std::unique_ptr<StoreDirectory>> StoreDirectory::open(
     std::shared_ptr<FileSystem> file_system, Settings settings) {
   std::unique_ptr<StoreDirectory> store(
@@ -71,8 +73,10 @@ Status StoreDirectory::take() {
   return {};
 }
 
-Result<ScanReport> StoreDirectory::scan(double now, const std::function<void(FoundBlock)>& found) {
-  KVKEEP_TRY_ASSIGN(ScanReport report, scan_store(*file_system_, {settings_.nonce, now}, found));
+Result<ScanReport> StoreDirectory::scan(double now, const std::function<void(FoundBlock)>& found,
+                                        Helpers helpers) {
+  const ScanSettings scan{settings_.nonce, now, helpers.executor, helpers.count};
+  KVKEEP_TRY_ASSIGN(ScanReport report, scan_store(*file_system_, scan, found));
   report.quarantine_bytes = parts_->quarantine_found_bytes;
   return report;
 }

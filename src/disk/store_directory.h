@@ -42,13 +42,26 @@ class StoreDirectory {
   // the system failed.
   static Result<std::unique_ptr<StoreDirectory>> open(std::shared_ptr<FileSystem> file_system,
                                                       Settings settings);
-  ~StoreDirectory();  // Gives the owner lock back and removes the owner file.
+  ~StoreDirectory();
+  // Gives the owner lock back and removes the owner file; the destructor does it otherwise. Afterwards
+  // another process may own the store: write, remove and quarantine nothing any more.
+  // REQUIRES: called at most once at a time.
+  void release_owner();
 
+  struct Helpers {
+    Executor* executor = nullptr;
+    unsigned count = 0;
+  };
   // Calls `found` for every block file, removes temporary files of ended processes and old ones of
   // oMLX. `now` is wall time in seconds. quarantine_bytes is what open() found; later changes come
   // from quarantine(). Temporary files of this process are not in the report: their writer counts
-  // them.
-  Result<ScanReport> scan(double now, const std::function<void(FoundBlock)>& found);
+  // them. With helpers, `found` is called from several threads at once; helpers that never start
+  // are not waited for.
+  Result<ScanReport> scan(double now, const std::function<void(FoundBlock)>& found) {
+    return scan(now, found, Helpers());
+  }
+  Result<ScanReport> scan(double now, const std::function<void(FoundBlock)>& found,
+                          Helpers helpers);
 
   // Writes the image to a new temporary file, as durable as the settings say. The file is gone
   // again if this fails. At no moment does it occupy more than round_up(file bytes, block_bytes()),
