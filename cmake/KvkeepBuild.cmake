@@ -73,3 +73,10 @@ function(kvkeep_folder name)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}/ DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
+
+# kvkeep_fuzzer(size_fuzz size_fuzz.cc): one libFuzzer target, with every folder at hand.
+function(kvkeep_fuzzer name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE kvkeep_testing)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
