@@ -39,7 +39,7 @@ format: ## formats the C++ files
 
 wheel: ## the Python package as a wheel, in dist/
 	@tools/install-deps build python
-	@.venv/bin/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -q -w dist .
+	@.venv/bin/pip wheel --disable-pip-version-check --no-build-isolation --no-deps -q -C build-dir=build/python -w dist .
 
 install: build ## into PREFIX (/usr/local), below DESTDIR
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
