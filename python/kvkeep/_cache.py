@@ -1,0 +1,125 @@
+"""BlockCache: the store, with its options spelled out."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from types import TracebackType
+from typing import Any, Mapping, Optional, Sequence, Type, Union
+
+from . import _kvkeep
+
+Size = Union[int, str]
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+
+def _default_path() -> str:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # Relative paths there are to be ignored, as is an empty one.
+        base = os.path.join("~", ".cache")
+    return os.path.join(base, "kvkeep", "python")
+
+
+def _file_system_path(path: Optional[Path]) -> bytes:
+    if path is None:
+        path = _default_path()
+    elif not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path: expected str, bytes or os.PathLike, got {type(path).__name__}")
+    return os.path.expanduser(os.fsencode(path))
+
+
+class BlockCache(_kvkeep.Cache):
+    """Keeps KV-cache blocks on disk and gives them back by key: the right bytes, or None.
+
+        with kvkeep.BlockCache("blocks", max_size="50GB", model_name="m") as cache:
+            keys = kvkeep.chain_keys(tokens, block_size=256, model_name="m")
+            cache.save(keys[0], [(k, v), ...], token_count=256)
+            block = cache.load(keys[0])
+
+    All methods may be called from any thread, and release the GIL while they work. The cache closes at
+    the end of a `with` block, by close(), or when the process ends.
+    """
+
+    def __init__(
+        self,
+        path: Optional[Path] = None,
+        *,
+        max_size: Size,
+        model_name: str = "",
+        num_layers: int = 0,
+        block_size: int = 0,
+        layer_types: Optional[Sequence[str]] = None,
+        identity: Optional[Mapping[str, str]] = None,
+        durability: str = "none",
+        require_digest: bool = False,
+        ram_max: Optional[Size] = None,
+        quarantine_max: Optional[Size] = None,
+        pending_cap: Optional[int] = None,
+        queue_wait: float = 1.0,
+        close_deadline: float = 60.0,
+    ) -> None:
+        """Opens the store at `path` and takes it for this process. Reads the headers of its files.
+
+        path: a directory, created if missing; "~" is expanded.
+            Default: $XDG_CACHE_HOME/kvkeep/python, or ~/.cache/kvkeep/python.
+        max_size: bytes that the directory may occupy on disk, as an int or as text such as "50GB".
+        model_name, num_layers, block_size (tokens), layer_types: what blocks must be for to be served
+            and saved here; empty, 0 or None: not checked.
+        identity: whatever else changes the state of the model, as a dict of str; a cache with an
+            identity serves only blocks of that identity.
+        durability: what must be on stable storage before a block counts as written: "none" (damage is
+            detected and is a miss), "data", "data+dir".
+        require_digest: refuse files without a digest (those that oMLX wrote).
+        ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
+        quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
+        pending_cap: blocks that may wait to be written.
+        queue_wait: seconds that a save waits for room in a full queue before it is refused as busy.
+        close_deadline: seconds that close() waits for the queue.
+
+        TypeError, kvkeep.InvalidArgument (a ValueError): an argument, named in the message.
+        kvkeep.FailedPrecondition: another process writes here, or the path cannot be used.
+        kvkeep.Unavailable (an OSError): the system failed.
+        """
+        super().__init__(
+            _file_system_path(path),
+            {
+                "max_size": max_size,
+                "model_name": model_name,
+                "num_layers": num_layers,
+                "block_size": block_size,
+                "layer_types": layer_types,
+                "identity": identity,
+                "durability": durability,
+                "require_digest": require_digest,
+                "ram_max": ram_max,
+                "quarantine_max": quarantine_max,
+                "pending_cap": pending_cap,
+                "queue_wait": queue_wait,
+                "close_deadline": close_deadline,
+            },
+        )
+        self._owner = os.getpid()
+        _open_caches.add(self)
+
+    def __enter__(self) -> "BlockCache":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+
+_open_caches: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    # A forked child has none of the threads that write; its parent closes the cache.
+    for cache in list(_open_caches):
+        if cache._owner == os.getpid():
+            cache.close()

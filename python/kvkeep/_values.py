@@ -1,0 +1,99 @@
+"""Plain values that go into and come out of a cache. The extension module makes and reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+__all__ = [
+    "Block",
+    "CacheList",
+    "CloseReport",
+    "FlushReport",
+    "NState",
+    "SaveResult",
+    "TurboQuant",
+]
+
+
+@dataclass(frozen=True)
+class NState:
+    """A layer state of any number of elements, or one nested in another.
+
+    elements: arrays, None, lists or tuples of elements, and NState; up to 32 levels.
+    class_name: name of the class that the state belongs to, e.g. "ArraysCache".
+    """
+
+    elements: Sequence[Any]
+    class_name: str = ""
+
+
+@dataclass(frozen=True)
+class CacheList:
+    """A layer state made of sub-states, each a pair (keys, values) or an NState."""
+
+    subs: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class TurboQuant:
+    """A quantised layer state: two records, each (record type, {field: array}).
+
+    For example ("TurboQuantMSEState", {"norms": norms, "indices": indices}).
+    """
+
+    key: Tuple[str, Dict[str, Any]]
+    value: Tuple[str, Dict[str, Any]]
+
+
+Layer = Union[Tuple[Any, Any], NState, CacheList, TurboQuant]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A loaded block. Its tensors stay valid for as long as somebody holds them."""
+
+    layers: List[Layer]
+    """One state per layer; pairs are tuples (keys, values) of kvkeep.Tensor or None."""
+    token_count: int
+    model_name: str
+    block_size: int
+    """Tokens of a full block."""
+    layer_types: Optional[List[str]]
+    meta_states: Optional[List[List[Any]]]
+    parent: Optional[bytes]
+    """Key of the block before this one, where the save named it."""
+    source: str
+    """"pending": from RAM, on its way to disk; "disk": read and verified."""
+
+
+@dataclass(frozen=True)
+class SaveResult:
+    """What became of a save. False if it was refused."""
+
+    outcome: str
+    """"queued", "present" or "refused"."""
+    reason: Optional[str] = None
+    """Why it was refused, as counted in stats()["save_refused"]."""
+    message: str = ""
+
+    def __bool__(self) -> bool:
+        return self.outcome != "refused"
+
+
+@dataclass(frozen=True)
+class FlushReport:
+    flushed: int
+    """Blocks written while flushing."""
+    failed: List[bytes]
+    """Keys of accepted blocks that could not be written."""
+
+
+@dataclass(frozen=True)
+class CloseReport:
+    flushed: int
+    """Blocks written while closing."""
+    failed: List[bytes]
+    """Keys of accepted blocks that could not be written."""
+    abandoned: List[bytes]
+    """Keys of blocks that were still queued when the time was over."""
