@@ -199,11 +199,11 @@ PooledBuffer::PooledBuffer(PooledBuffer&& other) noexcept
       pool_(std::move(other.pool_)) {}
 
 PooledBuffer& PooledBuffer::operator=(PooledBuffer&& other) noexcept {
-  PooledBuffer old(std::move(*this));
-  std::swap(data_, other.data_);
-  std::swap(capacity_, other.capacity_);
-  std::swap(region_, other.region_);
-  std::swap(pool_, other.pool_);
+  PooledBuffer taken(std::move(other));
+  std::swap(data_, taken.data_);
+  std::swap(capacity_, taken.capacity_);
+  std::swap(region_, taken.region_);
+  std::swap(pool_, taken.pool_);
   return *this;
 }
 

@@ -8,9 +8,8 @@
 // The calls are split where a crash can fall between them, so that a test double can crash there.
 //
 // Threads: any thread for different paths; one open file has one user at a time.
-// Errors:  kNotFound (ENOENT), else kUnavailable with the errno; kInvalidArgument for a path that
-// is
-//          not of that form. Messages name the operation and the path.
+// Errors:  kNotFound (ENOENT), else kUnavailable with the errno; kInvalidArgument for a path of any
+//          other form. Messages name the operation and the path.
 #pragma once
 
 #include <cstdint>
