@@ -35,7 +35,7 @@ endif()
 add_library(kvkeep_settings INTERFACE)
 target_include_directories(kvkeep_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(kvkeep_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-Werror>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${KVKEEP_BUILD_TESTS}>:-Werror>)
 target_link_libraries(kvkeep_settings INTERFACE Threads::Threads OpenSSL::Crypto simdjson::simdjson
   PkgConfig::xxhash nlohmann_json::nlohmann_json)
 if(KVKEEP_SANITIZE)
