@@ -7,12 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "disk/store_directory.h"
 #include "disk/store_layout.h"
+#include "testing/crash_replay.h"
+#include "testing/faulty_file_system.h"
 #include "testing/mem_file_system.h"
 #include "testing/proves.h"
 #include "testing/seed_block.h"
@@ -26,10 +28,12 @@ using testing::seed_bytes;
 using testing::seed_key;
 
 constexpr double kNow = 1'800'000'000;
+using testing::Unsynced;
 using Files = std::shared_ptr<MemFileSystem>;
 using Contents = std::map<std::string, std::string>;  // Hex key: bytes.
 
-std::unique_ptr<StoreDirectory> open(const Files& files, const char* nonce, Durability durability) {
+std::unique_ptr<StoreDirectory> open(const std::shared_ptr<FileSystem>& files, const char* nonce,
+                                     Durability durability) {
   StoreDirectory::Settings settings;
   settings.nonce = nonce;
   settings.durability = durability;
@@ -44,13 +48,15 @@ Status write(StoreDirectory& store, const std::string& bytes) {
   return temp.ok() ? store.commit(*temp, seed_key()).status() : temp.status();
 }
 
-// What a new process finds: whole blocks only, and no file beside them.
-Contents reopen(const Files& files) {
+// What a new process finds: blocks with a header (those without are counted), and no file beside
+// them.
+Contents reopen(const Files& files, size_t* damaged = nullptr) {
   Contents contents;
   const auto store = open(files, "00000000000000ff", Durability::kNone);
   if (!store) return contents;
   const auto report = store->scan(kNow, [&](FoundBlock block) {
-    EXPECT_TRUE(block.header) << "damaged after a crash";
+    EXPECT_TRUE(block.header || damaged) << "damaged after a crash";
+    if (!block.header && damaged) ++*damaged;
     contents[block.hash.to_hex()] = files->read_all(block_path(block.hash)).value_or("");
   });
   EXPECT_TRUE(report.ok());
@@ -147,6 +153,32 @@ TEST_P(StoreCrashTest, RemovalAndQuarantineMayEndAnywhere) {
     for (const Files& state : states) {
       const Contents contents = reopen(state);
       EXPECT_TRUE(contents.empty() || contents == whole);
+    }
+  }
+}
+
+TEST_P(StoreCrashTest, PowerMayFailAnywhere) {
+  testing::proves("DEF-10", "DEF-12", "RUL-03");
+  const std::string older = seed_bytes();
+  const std::string newer = testing::with_padding(older, 5000);
+  const auto faulty =
+      std::make_shared<testing::FaultyFileSystem>(std::make_shared<MemFileSystem>());
+  store_ = open(faulty, "00000000000000aa", GetParam());
+  ASSERT_TRUE(write(*store_, older).ok());
+  ASSERT_TRUE(write(*store_, newer).ok());
+  ASSERT_TRUE(store_->quarantine(seed_key(), newer.size()).ok());
+  const std::vector<testing::Operation> changes = faulty->changes();
+  const std::string hex = seed_key().to_hex();
+  for (const Unsynced unsynced : {Unsynced::kKept, Unsynced::kTorn, Unsynced::kZeroed}) {
+    size_t damaged = 0;
+    for (size_t n = 0; n <= changes.size(); ++n) {
+      Contents contents = reopen(replay_changes(std::span(changes).first(n), unsynced), &damaged);
+      if (contents.empty() || GetParam() == Durability::kNone) continue;
+      EXPECT_TRUE(contents[hex] == older || contents[hex] == newer) << n;
+    }
+    const bool synced = GetParam() != Durability::kNone || unsynced == Unsynced::kKept;
+    if (synced) {
+      EXPECT_EQ(damaged, 0u);
     }
   }
 }
