@@ -16,7 +16,8 @@ namespace kvkeep {
 class JsonDocument {
  public:
   // None if `text` is not one JSON value, nests deeper than `depth_max` arrays and objects, or
-  // there is no memory for it. Whitespace around the value is accepted.
+  // there is no memory for it. Whitespace around the value is accepted; an empty array or object
+  // does not count as a level.
   std::optional<simdjson::dom::element> parse(std::string_view text, size_t depth_max);
   // True if the last parse() failed for want of memory.
   bool out_of_memory() const { return out_of_memory_; }
