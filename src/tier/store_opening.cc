@@ -42,9 +42,10 @@ void add(CacheState& state, Stock stock) {
   locked.get_or_add().file = std::move(stock.file);
 }
 
-// Directories of a real file system grow; the in-memory one's cost nothing and need no reserve.
-uint64_t headroom(const CacheState& state, const ScanReport& report) {
-  if (report.overhead_bytes == 0) return 0;
+// Room for directories to grow (RUL-53), where the file system charges directories at all.
+uint64_t headroom(const CacheState& state) {
+  const Result<FileStat> root = state.directory->file_system().stat("");
+  if (root.ok() && root->allocated == 0) return 0;
   return std::max(kLeastHeadroom, state.options.max_size_bytes / kHeadroomShare);
 }
 
@@ -80,8 +81,7 @@ Status take_stock(CacheState& state) {
                     state.directory->scan(state.clock().wall(), [&](FoundBlock found) {
                       stocks.push_back(classify(state, std::move(found), now));
                     }));
-  state.account =
-      std::make_unique<SpaceAccount>(state.options.max_size_bytes, headroom(state, report));
+  state.account = std::make_unique<SpaceAccount>(state.options.max_size_bytes, headroom(state));
   state.overhead_bytes = report.overhead_bytes;
   state.account->set_overhead(report.overhead_bytes);
   state.account->charge_found(report.quarantine_bytes);
@@ -94,7 +94,7 @@ Status take_stock(CacheState& state) {
         Code::kInvalidArgument,
         "max_size_bytes: " + format_bytes(state.options.max_size_bytes) +
             " leaves no room beside the store's own directories and reserve; give at least " +
-            format_bytes(report.overhead_bytes + headroom(state, report) + (1 << 20)));
+            format_bytes(report.overhead_bytes + headroom(state) + (1 << 20)));
   }
   std::stable_sort(stocks.begin(), stocks.end(), [](const Stock& a, const Stock& b) {
     return a.file.last_access < b.file.last_access;
