@@ -27,11 +27,11 @@ struct EncodeContext {
   Profile profile = Profile::kExtended;
 };
 
-// The block's image, tensors gathered and digested in one pass over their bytes.
-// kInvalidArgument (count, stride, shape or text that is malformed or out of range; the message
-// names the layer), kUnimplemented (dtype or state that the profile cannot hold),
-// kFailedPrecondition with Refusal::kRefusedBits (depth that is contradictory or not proven,
-// DEF-55, DEF-76), kResourceExhausted (pool, memory).
+// The block's image, tensors gathered and digested in one pass over their bytes. The seed-exact
+// profile has no place for input.parent and leaves it out. kInvalidArgument (count, stride, shape
+// or text that is malformed or out of range; the message names the layer), kUnimplemented (dtype or
+// state that the profile cannot hold), kFailedPrecondition with Refusal::kRefusedBits (depth that
+// is contradictory or not proven, DEF-55, DEF-76), kResourceExhausted (pool, memory).
 Result<ImagePtr> encode_block(const BlockHash& hash, const BlockInput& input,
                               const EncodeContext& context, BufferPool& pool);
 

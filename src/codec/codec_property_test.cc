@@ -138,15 +138,18 @@ testing::TestBlock any_block() {
   return block;
 }
 
+void check_round_trip(const testing::TestBlock& block) {
+  const auto image = testing::encode(block);
+  if (!image.ok()) RC_FAIL(image.status().to_string());
+  RC_ASSERT(testing::difference(block.input, Image::lend(*image, Source::kPending)) == "");
+  const auto decoded = testing::decode((*image)->bytes());
+  if (!decoded.ok()) RC_FAIL(decoded.status().to_string());
+  RC_ASSERT(testing::difference(block.input, Image::lend(*decoded, Source::kDisk)) == "");
+}
+
 TEST(CodecProperty, RandomBlocksRoundTrip) {
   EXPECT_TRUE(rc::check([] {
-    const testing::TestBlock block = any_block();
-    const auto image = testing::encode(block);
-    if (!image.ok()) RC_FAIL(image.status().to_string());
-    RC_ASSERT(testing::difference(block.input, Image::lend(*image, Source::kPending)) == "");
-    const auto decoded = testing::decode((*image)->bytes());
-    if (!decoded.ok()) RC_FAIL(decoded.status().to_string());
-    RC_ASSERT(testing::difference(block.input, Image::lend(*decoded, Source::kDisk)) == "");
+    for (int i = 0; i < 20; ++i) check_round_trip(any_block());
   }));
 }
 
@@ -197,11 +200,13 @@ Pieces gathered(const Tensor& tensor, std::vector<std::byte>& to) {
 
 TEST(CodecProperty, RandomStridesGatherLikeTheObviousLoop) {
   EXPECT_TRUE(rc::check([] {
-    const Tensor tensor = any_tensor();
-    std::vector<std::byte> to;
-    const Pieces pieces = gathered(tensor, to);
-    RC_ASSERT(to == naive(tensor));
-    RC_ASSERT(pieces.bytes == to);
+    for (int i = 0; i < 50; ++i) {
+      const Tensor tensor = any_tensor();
+      std::vector<std::byte> to;
+      const Pieces pieces = gathered(tensor, to);
+      RC_ASSERT(to == naive(tensor));
+      RC_ASSERT(pieces.bytes == to);
+    }
   }));
 }
 

@@ -2,7 +2,8 @@
 
 #include <xxhash.h>
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>  // Replaces the calls below by ones that pick the widest vectors at run time.
+// Replaces the calls below by ones that pick the widest vectors at run time.
+#include <xxh_x86dispatch.h>
 #endif
 
 #include "base/bytes.h"

@@ -197,7 +197,8 @@ class LegacyFile : public ::testing::Test {
         R"("created_at":"0","model_name":"m","num_layers":"1",)" +
         version + more +
         R"("token_count":"32"},"layer_0_keys":{"data_offsets":[0,64],"dtype":"F16",)"
-        R"("shape":[1,2,4,4]},"layer_0_values":{"data_offsets":[64,68],"dtype":"F32","shape":[1]}})";
+        R"("shape":[1,2,4,4]},"layer_0_values":{"data_offsets":[64,68],"dtype":"F32",)"
+        R"("shape":[1]}})";
     const std::vector<std::byte> data(68, std::byte{7});
     return testing::decode(testing::raw_file(header, data));
   }

@@ -243,35 +243,40 @@ TEST(Hostile, BlockKeysAndCounts) {
 }
 
 TEST(Hostile, StateKeys) {
-  testing::proves("STATE-12", "TQ-12", "DEF-44");
-  for (
-      const std::string_view keys :
-      {"",
-       R"(,"layer_0_state_count":"")",
-       R"(,"layer_0_state_count":"-1")",
-       R"(,"layer_0_state_count":"3")",
-       R"(,"layer_0_state_count":"1000001")",
-       R"(,"layer_0_state_count":"18446744073709551616")",
-       R"(,"layer_0_state_count":"2.0")",
-       R"(,"layer_0_sub_count":"1")",
-       R"(,"layer_0_sub_count":"x")",
-       R"(,"layer_0_sub_count":"1000000")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"future")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"tuple")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"4")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"4,")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":",0")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"0, 1")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"0,-1")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"0,9223372036854775808")",
-       R"(,"layer_0_state_count":"2","layer_0_state_0_zero_dim":"0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0")",
-       R"(,"layer_0_state_count":"3","layer_0_state_2_zero_dim":"0")",
-       R"(,"layer_0_turboquant_v2":"1")",
-       R"(,"layer_0_turboquant_v2":"1","layer_0_tq_key_type":"Other","layer_0_tq_value_type":"Other")",
-       R"(,"layer_0_turboquant_v2":"1","layer_0_tq_key_type":"TurboQuantMSEState","layer_0_tq_value_type":"TurboQuantMSEState","layer_0_tq_key_fields":"norms,indices","layer_0_tq_value_fields":"norms,indices")"}) {
+  testing::proves("STATE-12", "TQ-12");
+  for (const std::string_view keys :
+       {"", R"(,"layer_0_state_count":"")", R"(,"layer_0_state_count":"-1")",
+        R"(,"layer_0_state_count":"3")", R"(,"layer_0_state_count":"1000001")",
+        R"(,"layer_0_state_count":"18446744073709551616")", R"(,"layer_0_state_count":"2.0")",
+        R"(,"layer_0_sub_count":"1")", R"(,"layer_0_sub_count":"x")",
+        R"(,"layer_0_sub_count":"1000000")",
+        R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"future")",
+        R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"")",
+        R"(,"layer_0_state_count":"2","layer_0_state_0_nested":"tuple")",
+        R"(,"layer_0_state_count":"3","layer_0_state_2_zero_dim":"0")",
+        R"(,"layer_0_turboquant_v2":"1")",
+        R"(,"layer_0_turboquant_v2":"1","layer_0_tq_key_type":"Other")",
+        R"(,"layer_0_turboquant_v2":"1","layer_0_tq_key_type":"TurboQuantMSEState")"}) {
     expect_damaged(file_of(with_metadata(keys)), keys);
+  }
+}
+
+TEST(Hostile, ShapesOfTensorsWithoutElements) {
+  testing::proves("DEF-44");
+  const auto file = [](std::string_view shape) {
+    return file_of(with_metadata(std::string(kCount) + R"(,"layer_0_state_0_zero_dim":")" +
+                                 std::string(shape) + "\""));
+  };
+  const std::string zero16 = "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0";
+  for (const std::string& shape :
+       {std::string("0"), std::string("1,1,64,0"), std::string("9223372036854775807,0"), zero16}) {
+    expect_served(file(shape), shape);
+  }
+  for (const std::string& shape :
+       {std::string(), std::string("4"), std::string("4,"), std::string(",0"), std::string("0, 1"),
+        std::string("0,-1"), std::string("0;1"), std::string("0,9223372036854775808"),
+        std::string("0,99999999999999999999"), zero16 + ",0"}) {
+    expect_damaged(file(shape), shape);
   }
 }
 

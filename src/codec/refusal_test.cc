@@ -243,6 +243,22 @@ TEST(Refusal, BeginsWhereTheReadersLimitForHeadersIs) {
   EXPECT_EQ(status.code(), Code::kInvalidArgument) << status.to_string();
 }
 
+TEST(Refusal, SparesAStateOfAMillionElements) {
+  testing::proves("DEF-38");
+  TestBlock block = two_layers();
+  block.input.layers.resize(1);
+  block.input.layer_types.reset();
+  block.input.meta_states.reset();
+  auto& elements = std::get<NState>(block.input.layers[0]).elements;
+  elements.assign(1'000'000, Element{small(DType::kU8, {1})});
+  const auto image = testing::encode(block);
+  ASSERT_TRUE(image.ok()) << image.status().to_string();
+  const auto decoded = testing::decode((*image)->bytes());
+  ASSERT_TRUE(decoded.ok()) << decoded.status().to_string();
+  const LoadedBlock loaded = Image::lend(*decoded, Source::kDisk);
+  EXPECT_EQ(std::get<NState>(loaded.layers[0]).elements.size(), 1'000'000u);
+}
+
 // Depth stamping: the case's layers, the depth expected, what becomes of it.
 TestBlock with_bits(std::vector<std::string> types, std::vector<MetaState> meta_states) {
   TestBlock block = two_layers();
