@@ -1,6 +1,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -30,6 +32,8 @@ class Cache {
       : cache_(value_or_raise(
             without_gil([&] { return TieredBlockCache::open(std::move(options)); }))) {}
   ~Cache() {
+    // A forked child has none of the threads that a close waits for.
+    if (owner_ != getpid()) static_cast<void>(cache_.release());
     without_gil([this] { cache_.reset(); });
   }
   Cache(const Cache&) = delete;
@@ -50,6 +54,7 @@ class Cache {
   }
 
  private:
+  const pid_t owner_ = getpid();
   std::atomic<bool> closed_ = false;
   std::unique_ptr<TieredBlockCache> cache_;
 };

@@ -80,6 +80,20 @@ cache.save(b"k", [(bytes(1 << 20), bytes(1 << 20))], token_count=1)
     assert open_cache().load(b"k").source == "disk"
 
 
+def test_a_forked_child_ends_without_closing(open_cache, tmp_path):
+    source = """
+import os, sys, kvkeep
+cache = kvkeep.BlockCache(sys.argv[1], max_size="1GB")
+cache.save(b"k", [(bytes(1 << 20), bytes(1 << 20))], token_count=1)
+child = os.fork()
+if child != 0:
+    assert os.waitpid(child, 0)[1] == 0
+    assert cache.load(b"k") is not None
+"""
+    subprocess.run([sys.executable, "-c", source, tmp_path / "store"], check=True, timeout=60)
+    assert open_cache().load(b"k").source == "disk"
+
+
 def test_a_second_process_is_refused(open_cache, tmp_path, in_new_process):
     open_cache()
     source = """
