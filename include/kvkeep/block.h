@@ -66,23 +66,23 @@ struct MetaValue {
 using MetaState = std::vector<MetaValue>;
 
 struct BlockInput {
-  std::vector<LayerState> layers;
+  std::vector<LayerState> layers{};
   uint32_t token_count = 0;
-  std::string model_name;                               // Empty: the model of the cache.
-  std::optional<std::vector<std::string>> layer_types;  // Class name of each layer's cache.
-  std::optional<std::vector<MetaState>> meta_states;    // One per layer.
-  std::optional<BlockHash> parent;                      // Key of the block before this one.
+  std::string model_name{};                               // Empty: the model of the cache.
+  std::optional<std::vector<std::string>> layer_types{};  // Class name of each layer's cache.
+  std::optional<std::vector<MetaState>> meta_states{};    // One per layer.
+  std::optional<BlockHash> parent{};                      // Key of the block before this one.
 };
 
 struct BlockInfo {
   uint32_t num_layers = 0;
   uint32_t token_count = 0;
-  std::string model_name;
+  std::string model_name{};
   uint32_t block_size = 0;
-  std::string signature;  // JSON: what must match for two caches to be interchangeable.
-  std::optional<std::vector<std::string>> layer_types;
-  std::optional<std::vector<MetaState>> meta_states;
-  std::optional<BlockHash> parent;
+  std::string signature{};  // JSON: what must match for two caches to be interchangeable.
+  std::optional<std::vector<std::string>> layer_types{};
+  std::optional<std::vector<MetaState>> meta_states{};
+  std::optional<BlockHash> parent{};
 };
 
 enum class Source : uint8_t {
@@ -92,7 +92,7 @@ enum class Source : uint8_t {
 std::string_view name_of(Source source);
 
 struct LoadedBlock {
-  std::vector<LayerState> layers;
+  std::vector<LayerState> layers{};
   BlockInfo info;
   Source source = Source::kDisk;
 };

@@ -37,10 +37,10 @@ Result<BlockHash> chain_key(const BlockHash& parent, std::span<const uint32_t> t
 
 struct ChainOptions {
   uint32_t block_size = 0;  // Tokens of a full block; at least 1.
-  Namespace fields;
+  Namespace fields{};
   bool partial = false;  // Also the key of a shorter last block.
   // Extras of block i; may be shorter than the number of blocks.
-  std::vector<std::vector<Extra>> extras;
+  std::vector<std::vector<Extra>> extras{};
 };
 
 // Keys of the blocks of a prompt, in order. Incremental use: keep the last key and call

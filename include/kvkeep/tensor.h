@@ -56,18 +56,18 @@ std::optional<uint64_t> byte_size(DType dtype, const Shape& shape);
 
 // Bytes and whatever keeps them alive (may be null: the caller does).
 struct SharedBytes {
-  std::shared_ptr<const void> owner;
-  BytesView view;
+  std::shared_ptr<const void> owner{};
+  BytesView view{};
 };
 
 struct Tensor {
   DType dtype = DType::kU8;
-  Shape shape;
+  Shape shape{};
   // Row-major without gaps if byte_strides is empty; then exactly byte_size(dtype, shape) bytes.
-  SharedBytes data;
+  SharedBytes data{};
   // Input only. Bytes from one element to the next, per axis; may be 0 or negative. `data` then
   // spans every byte that can be reached, lowest address first. Loads never return strides.
-  std::vector<int64_t> byte_strides;
+  std::vector<int64_t> byte_strides{};
 };
 
 // A strided view of foreign memory, as engines hold it.

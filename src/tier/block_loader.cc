@@ -17,6 +17,10 @@ Status damaged(const BlockHash& hash, const std::string& what) {
   return Status(Code::kDataLoss, MissReason::kDamaged, "block " + hash.short_hex() + ": " + what);
 }
 
+Status no_memory(const Status& why) {
+  return Status(Code::kResourceExhausted, MissReason::kNoMemory, why.message());
+}
+
 }  // namespace
 
 BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode) {
@@ -64,8 +68,7 @@ std::vector<BlockLoader::Found> BlockLoader::find_all(std::span<const BlockHash>
       if (buffer.ok()) {
         found.buffer = *std::move(buffer);
       } else {
-        found.image =
-            Status(Code::kResourceExhausted, MissReason::kNoMemory, buffer.status().message());
+        found.image = no_memory(buffer.status());
       }
     }
     const bool certain_miss = !found.image.ok() && found.buffer.data() == nullptr;
@@ -124,11 +127,12 @@ Result<ImagePtr> BlockLoader::check(const BlockHash& hash, Found& found,
                              " bytes instead of " + std::to_string(found.file_bytes));
   }
   const DecodeContext context{hash, state_.expectation.require_digest};
-  KVKEEP_TRY_ASSIGN(ImagePtr image,
-                    decode_image(std::move(found.buffer), found.file_bytes, context));
+  Result<ImagePtr> image = decode_image(std::move(found.buffer), found.file_bytes, context);
+  if (image.status().code() == Code::kResourceExhausted) return no_memory(image.status());
+  if (!image.ok()) return image;
   // Whole and of this key, but not what the index was told: another program replaced the file
   // (LOAD-16).
-  if (state_.layouts.intern(image->header()) != found.layout)
+  if (state_.layouts.intern((*image)->header()) != found.layout)
     return miss(MissReason::kLayout, hash);
   return image;
 }
