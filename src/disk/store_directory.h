@@ -43,8 +43,8 @@ class StoreDirectory {
   static Result<std::unique_ptr<StoreDirectory>> open(std::shared_ptr<FileSystem> file_system,
                                                       Settings settings);
   ~StoreDirectory();
-  // Gives the owner lock back and removes the owner file; the destructor does it otherwise. Afterwards
-  // another process may own the store: write, remove and quarantine nothing any more.
+  // Gives the owner lock back and removes the owner file; the destructor does it otherwise.
+  // Afterwards another process may own the store: write, remove and quarantine nothing any more.
   // REQUIRES: called at most once at a time.
   void release_owner();
 
