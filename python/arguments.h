@@ -1,7 +1,8 @@
 // Plain Python values to C++ ones. Every failure names the argument and what is accepted.
 //
 // Threads: with the GIL.
-// Errors:  TypeError for a wrong type, kvkeep.InvalidArgument (a ValueError) for a value out of range.
+// Errors:  TypeError for a wrong type, kvkeep.InvalidArgument (a ValueError) for a value out of
+//          range.
 #pragma once
 
 #include <nanobind/nanobind.h>
