@@ -151,13 +151,15 @@ TEST_F(PosixFileSystemTest, RootThatIsALinkToNothingIsRefused) {
 TEST_F(PosixFileSystemTest, RootWithoutPermissionIsRefusedWithAdvice) {
   testing::proves("RUL-36");
   fs::create_directory(path("theirs"));
+  fs::create_directory(path("readable"));
   ASSERT_EQ(::chmod(path("theirs").c_str(), 0500), 0);
+  ASSERT_EQ(::chmod(path("readable").c_str(), 0555), 0);
   ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
   const AsOrdinaryUser user;
-  for (const char* name : {"theirs", "theirs/root"}) {
+  for (const char* name : {"theirs", "theirs/root", "readable", "readable/root"}) {
     const Status status = open_posix_file_system(path(name)).status();
     EXPECT_THAT(status, fails_with(Code::kFailedPrecondition, EACCES)) << name;
-    EXPECT_THAT(status.message(), AllOf(HasSubstr("theirs"), HasSubstr("permission"))) << name;
+    EXPECT_THAT(status.message(), AllOf(HasSubstr(name), HasSubstr("permission"))) << name;
   }
 }
 
@@ -201,6 +203,7 @@ class LinksTest : public PosixFileSystemTest {
     files_ = open(path("root"));
     fs::create_directory(path("outside"));
     put(path("outside/file"), "untouched");
+    written_ = fs::last_write_time(path("outside/file"));
     fs::create_directory_symlink(path("outside"), path("root/dir"));
     fs::create_symlink(path("outside/file"), path("root/file"));
     fs::create_symlink(path("outside/new"), path("root/dangling"));
@@ -208,9 +211,11 @@ class LinksTest : public PosixFileSystemTest {
   void TearDown() override {
     std::ifstream file(path("outside/file"));
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "untouched");
+    EXPECT_EQ(fs::last_write_time(path("outside/file")), written_);
     EXPECT_EQ(std::distance(fs::directory_iterator(path("outside")), fs::directory_iterator()), 1);
   }
   std::shared_ptr<FileSystem> files_;
+  fs::file_time_type written_;
 };
 
 TEST_F(LinksTest, LinksBelowTheRootAreNotFollowed) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -29,6 +30,17 @@ std::string pattern(size_t bytes) {
   std::string text(bytes, '\0');
   for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>(i * 7 + i / 4096);
   return text;
+}
+
+// Says where it differs. (Equality of long strings would print them.)
+MATCHER_P(is_pattern_of, bytes, "is the first bytes of the pattern") {
+  const std::string wanted = pattern(bytes);
+  const std::string_view got = arg;
+  const size_t common = std::min(wanted.size(), got.size());
+  const auto differs = std::mismatch(got.begin(), got.begin() + common, wanted.begin());
+  *result_listener << got.size() << " bytes, of which the first " << differs.first - got.begin()
+                   << " are right";
+  return got == wanted;
 }
 
 // An engine over a disk that can fail, and one buffer for each request.
@@ -71,9 +83,9 @@ class PreadEngineTest : public ::testing::Test {
 TEST_F(PreadEngineTest, ReadsWholeFilesOfEverySize) {
   for (const size_t size : {0, 1, 4095, 4096, 4097, 5'000'000, 8'388'608, 9'000'001}) {
     disk_->write_all("f", pattern(size));
-    EXPECT_EQ(read("f", round_up(size + 1, kIoAlign)), pattern(size)) << size;
+    EXPECT_THAT(read("f", round_up(size + 1, kIoAlign)), is_pattern_of(size));
     EXPECT_EQ(outcomes_[0].stat.size, size);
-    EXPECT_EQ(read("f", size), pattern(size)) << size;
+    EXPECT_THAT(read("f", size), is_pattern_of(size));
   }
 }
 
@@ -90,7 +102,7 @@ TEST_F(PreadEngineTest, ReadsInPiecesOfAtMostFourMiB) {
 
 TEST_F(PreadEngineTest, SmallBufferGetsTheBeginning) {
   disk_->write_all("f", pattern(10'000));
-  EXPECT_EQ(read("f", 5000), pattern(10'000).substr(0, 5000));
+  EXPECT_THAT(read("f", 5000), is_pattern_of(5000));
   EXPECT_EQ(outcomes_[0].stat.size, 10'000u);
   EXPECT_EQ(read("f", 0), "");
 }
@@ -117,7 +129,7 @@ TEST_F(PreadEngineTest, EveryFailingCallIsReported) {
       EXPECT_EQ(outcomes_[0].bytes_read, 0u);
     }
   }
-  EXPECT_EQ(read("f", 4096), pattern(100));
+  EXPECT_THAT(read("f", 4096), is_pattern_of(100));
 }
 
 TEST_F(PreadEngineTest, FailureInALaterPieceKeepsTheCountOfTheFirst) {
@@ -131,7 +143,7 @@ TEST_F(PreadEngineTest, FailureInALaterPieceKeepsTheCountOfTheFirst) {
 TEST_F(PreadEngineTest, ShortReadsAreContinued) {
   disk_->write_all("f", pattern(50'000));
   faulty_->plan().short_reads("f", 777);
-  EXPECT_EQ(read("f", 65'536), pattern(50'000));
+  EXPECT_THAT(read("f", 65'536), is_pattern_of(50'000));
 }
 
 TEST_F(PreadEngineTest, FileThatShrinksGivesNoStaleBytes) {
@@ -139,7 +151,7 @@ TEST_F(PreadEngineTest, FileThatShrinksGivesNoStaleBytes) {
   for (const uint64_t size : {0, 1, 4096, 49'999}) {
     faulty_->plan().clear();
     faulty_->plan().end_reads_at("f", size);
-    EXPECT_EQ(read("f", 65'536), pattern(50'000).substr(0, size));
+    EXPECT_THAT(read("f", 65'536), is_pattern_of(size));
     EXPECT_THAT(outcomes_[0].status, is_ok());
     EXPECT_EQ(outcomes_[0].stat.size, 50'000u);
   }
@@ -153,7 +165,7 @@ TEST_F(PreadEngineTest, FileThatGrowsGivesNoMoreThanItsStat) {
     disk_->truncate("f", 6000);
     blocked.release();
   });
-  EXPECT_EQ(read("f", 8192), pattern(5000));
+  EXPECT_THAT(read("f", 8192), is_pattern_of(5000));
   writer.join();
 }
 
@@ -174,7 +186,7 @@ TEST_F(PreadEngineTest, ReadsFromTheMachinesDisk) {
     const ReadRequest request = {name, buffer->span()};
     make_pread_engine(*opened)->read_files({&request, 1}, [&](size_t, ReadOutcome outcome) {
       ASSERT_THAT(outcome.status, is_ok());
-      EXPECT_EQ(as_text(buffer->span().first(outcome.bytes_read)), pattern(size));
+      EXPECT_THAT(as_text(buffer->span().first(outcome.bytes_read)), is_pattern_of(size));
     });
   }
 }
