@@ -89,18 +89,38 @@ TEST(ManualClock, NotifyWakesInTime) {
   waiter.join();
 }
 
-// Waiters whose mutex and condition die at once, against a clock that never stops.
+// One advance for each wait, at the moment when the waiter may not be asleep yet. Its mutex and
+// condition die as soon as it wakes.
 TEST(ManualClock, NoWakeUpIsLost) {
+  constexpr int kRounds = 5000;
   ManualClock clock;
-  std::atomic<int> left = 4;
+  std::atomic<int> round = 0;
+  std::thread waiter([&] {
+    for (; round < kRounds; ++round) EXPECT_FALSE(wait_once(clock, Duration(round + 1)));
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    while (round != i) std::this_thread::yield();
+    ASSERT_TRUE(clock.wait_for_waiters(1));
+    clock.advance(Duration(1));
+  }
+  waiter.join();
+}
+
+TEST(ManualClock, ManyWaitersAndManyHandsAgree) {
+  ManualClock clock;
+  std::atomic<int> left = 3;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 500; ++round) wait_once(clock, clock.mono() + Duration(1));
       --left;
     });
   }
-  while (left > 0) clock.advance(Duration(1));
+  const auto advance_until_done = [&] {
+    while (left > 0) clock.advance(Duration(1));
+  };
+  threads.emplace_back(advance_until_done);
+  advance_until_done();
   for (std::thread& thread : threads) thread.join();
 }
 
