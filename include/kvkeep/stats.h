@@ -10,29 +10,29 @@
 namespace kvkeep {
 
 // X(name, help): events since open.
-#define KVKEEP_COUNTERS(X)                                                               \
-  X(lookups, "blocks asked for by a load; equals load_hits plus all of miss_reason")     \
-  X(load_hits, "loads that returned a block")                                            \
-  X(load_hits_pending, "of these, from a block still waiting to be written")             \
-  X(load_hits_disk, "of these, read from disk and verified")                             \
-  X(unverified_loads, "of these, from files without a digest")                           \
-  X(hits, "loads that returned a block plus saves of a block already present")           \
-  X(misses, "loads that found nothing")                                                  \
-  X(loads, "blocks returned by loads")                                                   \
-  X(saves, "blocks accepted")                                                            \
-  X(saves_present, "saves of a block already present")                                   \
-  X(saves_persisted, "files that reached their final name")                              \
-  X(save_rejected_incompatible, "saves that contradict what the cache is for")           \
-  X(ssd_write_drops, "accepted blocks dropped before they were written")                 \
-  X(writes_cancelled, "queued writes cancelled by delete or eviction")                   \
-  X(errors, "damaged blocks, failed writes and refused layer states")                    \
-  X(load_transient_errors, "reads failed by the system; the file was kept")              \
-  X(evictions, "files removed to make room")                                             \
-  X(evict_unlink_failures, "files that could not be removed to make room")               \
-  X(quarantined, "damaged files moved aside or deleted")                                 \
-  X(misaligned_tensors, "tensors of foreign files copied because they were not aligned") \
-  X(bytes_written, "file bytes of saves_persisted")                                      \
-  X(bytes_read, "file bytes read by loads")                                              \
+#define KVKEEP_COUNTERS(X)                                                             \
+  X(lookups, "blocks asked for by a load; equals load_hits plus all of miss_reason")   \
+  X(load_hits, "loads that returned a block")                                          \
+  X(load_hits_pending, "of these, from a block still waiting to be written")           \
+  X(load_hits_disk, "of these, read from disk and verified")                           \
+  X(unverified_loads, "of these, from files without a digest")                         \
+  X(hits, "loads that returned a block plus saves of a block already present")         \
+  X(misses, "loads that found nothing")                                                \
+  X(loads, "blocks returned by loads")                                                 \
+  X(saves, "blocks accepted")                                                          \
+  X(saves_present, "saves of a block already present")                                 \
+  X(saves_persisted, "files that reached their final name")                            \
+  X(save_rejected_incompatible, "saves that contradict what the cache is for")         \
+  X(ssd_write_drops, "accepted blocks dropped before they were written")               \
+  X(writes_cancelled, "queued writes cancelled by delete or eviction")                 \
+  X(errors, "damaged blocks, failed writes and refused layer states")                  \
+  X(load_transient_errors, "reads failed by the system; the file was kept")            \
+  X(evictions, "files removed to make room")                                           \
+  X(evict_unlink_failures, "files that could not be removed to make room")             \
+  X(quarantined, "damaged files moved aside or deleted")                               \
+  X(misaligned_tensors, "tensors that had to be copied because they were not aligned") \
+  X(bytes_written, "file bytes of saves_persisted")                                    \
+  X(bytes_read, "file bytes read by loads")                                            \
   X(temp_files_removed, "leftover temporary files removed at open")
 
 // X(name, help): state at the moment of the snapshot.

@@ -119,12 +119,10 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   }
   const std::optional<Ticket> ticket =
       state_.queue.take_ticket(image->ram_bytes(), state_.options.queue_wait);
-  if (!ticket) {
-    return refuse(Code::kResourceExhausted, Refusal::kBusy,
-                  "the write queue stayed full: the disk is slower than the saves");
-  }
-  reclaimer_.make_room(charge, state_.options.max_inline_unlinks_per_save);
+  if (!ticket) return no_ticket();
+  // Reserved first, so that savers who come together make room for all of them.
   state_.account->reserve(charge);
+  reclaimer_.make_room(state_.options.max_inline_unlinks_per_save);
   auto pending = std::make_unique<PendingBlock>();
   *pending = {ticket->generation, PendingState::kQueued, charge, std::move(image),
               std::move(layout)};
@@ -140,11 +138,20 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   return SaveOutcome::kQueued;
 }
 
+Status BlockSaver::no_ticket() const {
+  if (state_.gate.is_closed()) {
+    return refuse(Code::kFailedPrecondition, Refusal::kRefusedClosed, "the cache is closing");
+  }
+  return refuse(Code::kResourceExhausted, Refusal::kBusy,
+                "the write queue stayed full: the disk is slower than the saves");
+}
+
 // False if somebody else was faster. `queued` is false if the removal of the old file has to end
 // first.
 bool BlockSaver::publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending,
                          bool& queued) {
   state_.departed.forget(hash);
+  const double now = state_.clock().wall();
   LockedEntry locked(state_.index, hash);
   Entry& entry = locked.get_or_add();
   locked.touch();
@@ -152,6 +159,7 @@ bool BlockSaver::publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pe
   queued = entry.file.state != FileState::kRemoving;
   if (!queued) pending->state = PendingState::kParked;
   entry.pending = std::move(pending);
+  entry.file.last_access = now;
   return true;
 }
 

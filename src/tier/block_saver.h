@@ -26,6 +26,7 @@ class BlockSaver {
   Status complete(BlockInput& input) const;
   Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input) const;
   Result<SaveOutcome> accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout);
+  Status no_ticket() const;
   bool publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending, bool& queued);
 
   CacheState& state_;

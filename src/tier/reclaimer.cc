@@ -8,9 +8,9 @@ constexpr Duration kRetryUnlinkAfter = std::chrono::seconds(60);
 
 }  // namespace
 
-void Reclaimer::make_room(uint64_t bytes, uint64_t max_unlinks) {
+void Reclaimer::make_room(uint64_t max_unlinks) {
   uint64_t unlinked = 0;
-  while (unlinked < max_unlinks && state_.account->shortfall(bytes) > 0) {
+  while (unlinked < max_unlinks && state_.account->shortfall(0) > 0) {
     const Given given = give_up_oldest(Victims::kAny);
     if (given == Given::kNothing) return;
     if (given == Given::kUnlinkedFile) ++unlinked;

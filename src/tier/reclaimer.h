@@ -13,9 +13,9 @@ class Reclaimer {
  public:
   explicit Reclaimer(CacheState& state) : state_(state) {}
 
-  // Gives up blocks, pending ones too, until `bytes` more fit beside everything tracked, at most
-  // `max_unlinks` files, or nothing is left to give up.
-  void make_room(uint64_t bytes, uint64_t max_unlinks);
+  // Gives up blocks, pending ones too, until everything tracked fits, at most `max_unlinks` files
+  // are unlinked, or nothing is left to give up.
+  void make_room(uint64_t max_unlinks);
 
   // Removes one file. Where every removable file is just being removed by somebody else, waits for
   // one of those. False if there is none.

@@ -123,6 +123,8 @@ TEST_F(SaveLoadTest, InfoIsThatOfTheSave) {
 TEST_F(SaveLoadTest, MetaComesFromTheIndexAndTheFile) {
   proves("LOAD-13", "SAVE-31", "RUL-63");
   EXPECT_FALSE(store_.cache->block_meta(blk(1).hash).has_value());
+  ASSERT_EQ(store_.save(blk(2)), "queued");
+  EXPECT_EQ(store_.cache->block_meta(blk(2).hash)->last_access, testing::ManualClock::kStartWall);
   store_.save_and_write(blk(1));
   const auto meta = store_.cache->block_meta(blk(1).hash);
   ASSERT_TRUE(meta.has_value());

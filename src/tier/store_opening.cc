@@ -57,7 +57,7 @@ void shrink_to_limit(CacheState& state) {
                                     format_bytes(over) + " over its limit of " +
                                     format_bytes(state.account->limit()) +
                                     ": removing the least recently used");
-  Reclaimer(state).make_room(0, UINT64_MAX);
+  Reclaimer(state).make_room(UINT64_MAX);
 }
 
 void announce(const CacheState& state, const ScanReport& report) {
