@@ -53,10 +53,10 @@ TEST_F(LimitTest, TheLeastRecentlyUsedGoesFirst) {
 
 TEST_F(LimitTest, TheLimitHoldsAfterEveryFileOperation) {
   proves("RUL-01", "RUL-05", "SAVE-30", "DEF-19");
-  TestStore store({.block_bytes = 4096, .directory_bytes = 4096});
   const uint64_t limit = 4ull << 20;
+  uint64_t most = 0;  // Outlives the store, whose last operations are watched too.
+  TestStore store({.block_bytes = 4096, .directory_bytes = 4096});
   store.options.max_size_bytes = limit;
-  uint64_t most = 0;
   store.disk->on_operation([&](const testing::Operation&) {
     most = std::max(most, store.disk->allocated_bytes());
     ASSERT_LE(store.disk->allocated_bytes(), limit);
