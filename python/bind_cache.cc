@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,21 +40,8 @@ class Cache {
 
   TieredBlockCache* operator->() const { return cache_.get(); }
 
-  void note_closed() { closed_ = true; }
-  // A kvkeep.Closed if that is why the call failed.
-  [[noreturn]] void raise(const Status& status) const {
-    if (!closed_ || status.code() != Code::kFailedPrecondition) raise_status(status);
-    raise_status(Status(status.code(), Refusal::kRefusedClosed, status.message()));
-  }
-  template <typename T>
-  T value_of(Result<T> result) const {
-    if (!result.ok()) raise(result.status());
-    return *std::move(result);
-  }
-
  private:
   const pid_t owner_ = getpid();
-  std::atomic<bool> closed_ = false;
   std::unique_ptr<TieredBlockCache> cache_;
 };
 
@@ -100,22 +86,22 @@ nb::object save(const Cache& cache, nb::handle key, const SaveArguments& given) 
     return result(*saved == SaveOutcome::kQueued ? "queued" : "present", nb::none(), "");
   }
   const Status status = saved.status();
-  if (!is_answer(status)) cache.raise(status);
+  if (!is_answer(status)) raise_status(status);
   return result("refused", std::string(name_of(*status.refusal())), status.message());
 }
 
 // A miss has a reason, and every reason but "closed" is an answer.
-nb::object block_or_none(const Cache& cache, Result<LoadedBlock> loaded) {
+nb::object block_or_none(Result<LoadedBlock> loaded) {
   if (loaded.ok()) return from_block(*std::move(loaded));
   const Status status = loaded.status();
   const auto reason = status.miss_reason();
-  if (!reason || *reason == MissReason::kClosed) cache.raise(status);
+  if (!reason || *reason == MissReason::kClosed) raise_status(status);
   return nb::none();
 }
 
 nb::object load(const Cache& cache, nb::handle key) {
   const BlockHash hash = to_key(key, Where("key"));
-  return block_or_none(cache, without_gil([&] { return cache->load_block_with_info(hash); }));
+  return block_or_none(without_gil([&] { return cache->load_block_with_info(hash); }));
 }
 
 nb::list load_batch(const Cache& cache, nb::handle keys, BatchMode mode) {
@@ -123,7 +109,7 @@ nb::list load_batch(const Cache& cache, nb::handle keys, BatchMode mode) {
   BatchResult results = without_gil([&] { return cache->load_blocks(hashes, mode); });
   nb::list blocks;
   for (auto& result : results) {
-    nb::object block = block_or_none(cache, std::move(result));
+    nb::object block = block_or_none(std::move(result));
     if (block.is_none() && mode == BatchMode::kPrefix) break;
     blocks.append(std::move(block));
   }
@@ -136,18 +122,17 @@ bool contains(const Cache& cache, nb::handle key) {
 
 bool remove(const Cache& cache, nb::handle key) {
   const BlockHash hash = to_key(key, Where("key"));
-  return cache.value_of(without_gil([&] { return cache->delete_block(hash); }));
+  return value_or_raise(without_gil([&] { return cache->delete_block(hash); }));
 }
 
 nb::object flush(const Cache& cache, nb::handle timeout) {
   const auto limit = to_limit(timeout);
-  const FlushReport report = cache.value_of(without_gil([&] { return cache->flush(limit); }));
+  const FlushReport report = value_or_raise(without_gil([&] { return cache->flush(limit); }));
   return new_value("FlushReport")(report.flushed, from_keys(report.failed));
 }
 
-nb::object close(Cache& cache, nb::handle timeout) {
+nb::object close(const Cache& cache, nb::handle timeout) {
   const auto limit = to_limit(timeout);
-  cache.note_closed();
   const CloseReport report = value_or_raise(without_gil([&] { return cache->close(limit); }));
   return new_value("CloseReport")(report.flushed, from_keys(report.failed),
                                   from_keys(report.abandoned));

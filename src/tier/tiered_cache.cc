@@ -14,7 +14,9 @@ namespace {
 constexpr uint64_t kPendingBytesAtMost = 512ull << 20;
 constexpr uint64_t kQuarantineAtMost = 256ull << 20;
 
-Status closed_status() { return Status(Code::kFailedPrecondition, "the cache is closed"); }
+Status closed_status() {
+  return Status(Code::kFailedPrecondition, Refusal::kRefusedClosed, "the cache is closed");
+}
 
 Environment complete(Environment environment) {
   if (environment.clock == nullptr) environment.clock = system_clock();
@@ -81,8 +83,7 @@ TieredCache::~TieredCache() {
 Result<SaveOutcome> TieredCache::save_block(const BlockHash& key, BlockInput block) {
   const CallGate::Pass pass(state_->gate);
   if (pass) return saver_.save(key, std::move(block));
-  return saver_.count(
-      Status(Code::kFailedPrecondition, Refusal::kRefusedClosed, "the cache is closed"));
+  return saver_.count(closed_status());
 }
 
 Result<std::vector<LayerState>> TieredCache::load_block(const BlockHash& key) {
