@@ -50,8 +50,7 @@ struct BlockFile {
   FileState state = FileState::kNone;
   MissReason why = MissReason::kAbsent;  // kIncompatible: why it is not served.
   bool used = false;                     // Since open; its file time is refreshed at close.
-  uint32_t token_count = 0;
-  uint64_t generation = 0;  // Changes whenever another file takes the path.
+  uint64_t generation = 0;               // Changes whenever another file takes the path.
   uint64_t file_bytes = 0;
   uint64_t allocated = 0;
   double last_access = 0;  // Seconds since the Unix epoch.

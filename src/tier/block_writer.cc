@@ -139,7 +139,6 @@ bool BlockWriter::begin_commit(const Job& job) {
 
 void BlockWriter::end_commit(const Job& job) {
   std::unique_ptr<PendingBlock> written;  // Destroyed after the lock.
-  const BlockHeader& header = job.image->header();
   {
     LockedEntry locked(state_.index, job.write.hash);
     Entry& entry = *locked.get();
@@ -147,7 +146,6 @@ void BlockWriter::end_commit(const Job& job) {
     written = std::move(entry.pending);
     BlockFile file;
     file.state = FileState::kDurable;
-    file.token_count = header.info.token_count;
     file.generation = ++state_.last_file_generation;
     file.file_bytes = job.image->file_bytes();
     file.allocated = job.charge;

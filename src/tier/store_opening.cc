@@ -28,7 +28,6 @@ Stock classify(CacheState& state, FoundBlock found, Duration now) {
   file.last_access = found.mtime;
   file.verified = now;
   if (!found.header) return stock;
-  file.token_count = found.header->info.token_count;
   file.layout = state.layouts.intern(*found.header);
   const auto why = incompatibility(state.expectation, *file.layout);
   if (!why) file.state = FileState::kDurable;
@@ -81,7 +80,8 @@ Status take_stock(CacheState& state) {
                     state.directory->scan(state.clock().wall(), [&](FoundBlock found) {
                       stocks.push_back(classify(state, std::move(found), now));
                     }));
-  state.account = std::make_unique<SpaceAccount>(state.options.max_size_bytes, headroom(state));
+  const uint64_t reserve = headroom(state);
+  state.account = std::make_unique<SpaceAccount>(state.options.max_size_bytes, reserve);
   state.overhead_bytes = report.overhead_bytes;
   state.account->set_overhead(report.overhead_bytes);
   state.account->charge_found(report.quarantine_bytes);
@@ -94,7 +94,7 @@ Status take_stock(CacheState& state) {
         Code::kInvalidArgument,
         "max_size_bytes: " + format_bytes(state.options.max_size_bytes) +
             " leaves no room beside the store's own directories and reserve; give at least " +
-            format_bytes(report.overhead_bytes + headroom(state) + (1 << 20)));
+            format_bytes(report.overhead_bytes + reserve + (1 << 20)));
   }
   std::stable_sort(stocks.begin(), stocks.end(), [](const Stock& a, const Stock& b) {
     return a.file.last_access < b.file.last_access;

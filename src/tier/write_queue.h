@@ -60,7 +60,6 @@ class WriteQueue {
 
   uint64_t blocks() const KVKEEP_EXCLUDES(mu_);
   uint64_t bytes() const KVKEEP_EXCLUDES(mu_);
-  uint32_t max_blocks() const { return max_blocks_; }
 
  private:
   static constexpr size_t kMaxFailedNamed = 4096;
