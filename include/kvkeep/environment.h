@@ -42,6 +42,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual void post(std::function<void()> task) = 0;
+  // Posts the task once `delay` has passed. Tasks whose time has not come when the executor ends
+  // are dropped unrun.
+  virtual void post_after(Duration delay, std::function<void()> task) = 0;
 };
 // `threads` threads. The destructor lets posted tasks finish, except that it does not wait for a
 // task that is stuck in the system: such a thread ends by itself later.

@@ -1,4 +1,5 @@
 #include <deque>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -13,14 +14,33 @@ struct Shared {
   Mutex mu;
   CondVar changed;
   std::deque<std::function<void()>> tasks KVKEEP_GUARDED_BY(mu);
+  std::multimap<Duration, std::function<void()>> delayed KVKEEP_GUARDED_BY(mu);  // By due time.
   bool stop KVKEEP_GUARDED_BY(mu) = false;
   unsigned running KVKEEP_GUARDED_BY(mu) = 0;
 };
 
+// Moves what is due to the tasks, and waits for a change or for the next due time if nothing is.
+void wait_for_tasks(Shared& shared) KVKEEP_REQUIRES(shared.mu) {
+  while (shared.tasks.empty() && !shared.stop) {
+    if (shared.delayed.empty()) {
+      shared.changed.wait(shared.mu);
+      continue;
+    }
+    const auto next = shared.delayed.begin();
+    if (next->first <= system_clock()->mono()) {
+      shared.tasks.push_back(std::move(next->second));
+      shared.delayed.erase(next);
+    } else {
+      const Duration due = next->first;
+      shared.changed.wait_until(shared.mu, *system_clock(), due);
+    }
+  }
+}
+
 // The next task; none once stopped and drained.
 std::function<void()> take(Shared& shared) {
   MutexLock lock(shared.mu);
-  while (shared.tasks.empty() && !shared.stop) shared.changed.wait(shared.mu);
+  wait_for_tasks(shared);
   if (shared.tasks.empty()) return nullptr;
   std::function<void()> task = std::move(shared.tasks.front());
   shared.tasks.pop_front();
@@ -63,11 +83,19 @@ class ThreadExecutor final : public Executor {
     shared_->tasks.push_back(std::move(task));
     shared_->changed.notify_all();
   }
+  void post_after(Duration delay, std::function<void()> task) override {
+    const Duration due = system_clock()->mono() + delay;
+    MutexLock lock(shared_->mu);
+    shared_->delayed.emplace(due, std::move(task));
+    shared_->changed.notify_all();
+  }
 
  private:
   // A caller that got here past its own deadline has waited already: a task still running is stuck.
   bool stop(unsigned own) {
+    std::multimap<Duration, std::function<void()>> dropped;  // Destroyed without the lock.
     MutexLock lock(shared_->mu);
+    dropped.swap(shared_->delayed);
     shared_->stop = true;
     shared_->changed.notify_all();
     const Duration deadline = system_clock()->mono() + std::chrono::seconds(1);

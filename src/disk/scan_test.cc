@@ -241,6 +241,7 @@ class RacingExecutor : public Executor {
       kept_.push_back(std::move(task));
     }
   }
+  void post_after(Duration, std::function<void()> task) override { post(std::move(task)); }
 
  private:
   const bool runs_;

@@ -125,7 +125,7 @@ TEST(ManualClock, ManyWaitersAndManyHandsAgree) {
 }
 
 TEST(ManualExecutor, RunsTasksInOrderWhenAsked) {
-  ManualExecutor executor;
+  ManualExecutor executor(std::make_shared<ManualClock>());
   std::vector<int> ran;
   for (int i = 0; i < 4; ++i) executor.post([&ran, i] { ran.push_back(i); });
   EXPECT_EQ(executor.pending(), 4u);
@@ -138,7 +138,7 @@ TEST(ManualExecutor, RunsTasksInOrderWhenAsked) {
 }
 
 TEST(ManualExecutor, RunAllRunsWhatTasksPost) {
-  ManualExecutor executor;
+  ManualExecutor executor(std::make_shared<ManualClock>());
   int ran = 0;
   executor.post([&] {
     ++ran;
@@ -148,10 +148,28 @@ TEST(ManualExecutor, RunAllRunsWhatTasksPost) {
   EXPECT_EQ(ran, 2);
 }
 
+TEST(ManualExecutor, RunsDelayedTasksWhenTheClockHasReachedThem) {
+  const auto clock = std::make_shared<ManualClock>();
+  ManualExecutor executor(clock);
+  std::vector<int> ran;
+  executor.post_after(std::chrono::seconds(2), [&] { ran.push_back(2); });
+  executor.post_after(std::chrono::seconds(1), [&] { ran.push_back(1); });
+  executor.run_all();
+  EXPECT_TRUE(ran.empty());
+  EXPECT_EQ(executor.delayed(), 2u);
+  clock->advance(std::chrono::seconds(1));
+  EXPECT_EQ(executor.pending(), 1u);
+  executor.run_all();
+  EXPECT_EQ(ran, std::vector<int>{1});
+  clock->advance(std::chrono::seconds(9));
+  executor.run_all();
+  EXPECT_EQ(ran, (std::vector<int>{1, 2}));
+}
+
 TEST(ManualExecutor, DropsWhatIsLeft) {
   const auto held = std::make_shared<int>(0);
   {
-    ManualExecutor executor;
+    ManualExecutor executor(std::make_shared<ManualClock>());
     executor.post([held] { FAIL(); });
     EXPECT_EQ(held.use_count(), 2);
   }

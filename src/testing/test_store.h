@@ -94,7 +94,7 @@ class TestStore {
 
   Options options;
   const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
-  const std::shared_ptr<ManualExecutor> executor = std::make_shared<ManualExecutor>();
+  const std::shared_ptr<ManualExecutor> executor = std::make_shared<ManualExecutor>(clock);
   const std::shared_ptr<RecordingLogger> logger = std::make_shared<RecordingLogger>();
   const std::shared_ptr<ExactBufferPool> pool = ExactBufferPool::create(1ull << 30);
   std::shared_ptr<MemFileSystem> disk;

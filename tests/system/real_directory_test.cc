@@ -85,7 +85,7 @@ TEST(RealDirectory, TheLimitHoldsUnderAWriterThatSavesEightTimesAsMuch) {
   auto files = open_posix_file_system(root);
   ASSERT_TRUE(files.ok());
   auto watched = std::make_shared<WatchedFileSystem>(*files, root, limit);
-  const auto executor = std::make_shared<testing::ManualExecutor>();
+  const auto executor = std::make_shared<testing::ManualExecutor>(system_clock());
   StoreSeams seams{watched, make_pread_engine(watched),
                    testing::ExactBufferPool::create(1ull << 30), "0123456789abcdef"};
   const auto logger = std::make_shared<testing::RecordingLogger>();
