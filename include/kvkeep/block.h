@@ -72,6 +72,8 @@ struct BlockInput {
   std::optional<std::vector<std::string>> layer_types{};  // Class name of each layer's cache.
   std::optional<std::vector<MetaState>> meta_states{};    // One per layer.
   std::optional<BlockHash> parent{};                      // Key of the block before this one.
+  // False: straight to disk, also where the cache keeps new blocks in RAM first.
+  bool write_back = true;
 };
 
 struct BlockInfo {
@@ -86,9 +88,10 @@ struct BlockInfo {
 };
 
 enum class Source : uint8_t {
-  kPending,
-  kDisk
-};  // From the write queue's images, or read and verified.
+  kHot,      // From the hot tier.
+  kPending,  // From the write queue.
+  kDisk,     // Read and verified.
+};
 std::string_view name_of(Source source);
 
 struct LoadedBlock {

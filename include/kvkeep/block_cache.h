@@ -35,6 +35,7 @@
 namespace kvkeep {
 
 enum class SaveOutcome : uint8_t {
+  kStored,          // Accepted into the hot tier; written later (Options::flush_after).
   kQueued,          // Accepted; on its way to disk, loadable at once.
   kAlreadyPresent,  // Was there; its recency is refreshed.
 };
@@ -45,6 +46,19 @@ enum class BatchMode : uint8_t {
   kEach,    // One result per key.
 };
 using BatchResult = std::vector<Result<LoadedBlock>>;
+
+// What becomes of blocks of the hot tier that are not on disk yet.
+enum class HotClear : uint8_t {
+  kDiscard,  // They are gone; each counts as ssd_write_drops.
+  kSpill,    // They go to the write queue; one that finds it full stays.
+};
+
+// Where a load would find a block, or why it would not. From what is known in memory.
+struct Explanation {
+  std::optional<Source> source;
+  std::optional<MissReason> reason;
+  std::string text;  // One sentence for a person.
+};
 
 struct FlushReport {
   uint64_t flushed = 0;           // Blocks written while flushing.
@@ -78,30 +92,53 @@ class TieredBlockCache {
   // Closes with Options::close_deadline if still open.
   virtual ~TieredBlockCache() = default;
 
-  // Copies the block into one image and queues it for disk. Memory only, except that it may wait
-  // Options::queue_wait for a full queue and unlink a bounded number of files to make room.
-  // kInvalidArgument (key, tensor or count out of range), kUnimplemented (dtype or state that
-  // cannot be stored), kFailedPrecondition (contradicts what this cache is for; closed),
-  // kResourceExhausted (too large, no room, no memory, queue full). The status carries the Refusal.
+  // Copies the block into one image and keeps it in the hot tier or queues it for disk. Memory
+  // only, except that it may wait Options::queue_wait for a full queue and unlink a bounded number
+  // of files to make room. kInvalidArgument (key, tensor or count out of range), kUnimplemented
+  // (dtype or state that cannot be stored), kFailedPrecondition (contradicts what this cache is
+  // for; closed), kResourceExhausted (too large, no room, no memory, queue full). The status
+  // carries the Refusal.
   virtual Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) = 0;
 
   // kNotFound (a miss), kDataLoss (damaged; now quarantined), kUnavailable (the read failed; the
-  // file is kept). The status carries the MissReason. Reads the disk unless the block is pending.
+  // file is kept). The status carries the MissReason. Reads the disk unless the block is hot or
+  // pending. A block read from disk is kept in the hot tier if there is room, unless `promote` says
+  // no.
   virtual Result<std::vector<LayerState>> load_block(const BlockHash& key) = 0;
-  virtual Result<LoadedBlock> load_block_with_info(const BlockHash& key) = 0;
+  virtual Result<LoadedBlock> load_block_with_info(const BlockHash& key, bool promote = true) = 0;
   // Many blocks with one submission to the disk.
   virtual BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) = 0;
+  // Brings blocks that are only on disk into the hot tier, those first in `keys` first, as far as
+  // it has room; nothing if they are fewer than Options::preload_min_blocks. How many it brought.
+  // Reads the disk; returns when all are read. Counts as neither loads nor lookups.
+  virtual size_t preload(std::span<const BlockHash> keys) = 0;
 
   // True if a load would have found the block a moment ago. Memory only; touches nothing.
   virtual bool has_block(const BlockHash& key) const = 0;
-  // What the index and the file's header say about a served block. May read the disk.
+  // The same question with the answer's reason. Memory only; touches nothing.
+  virtual Explanation why(const BlockHash& key) const = 0;
+  // What the index and the file's header say about a served block; nothing for one that is only in
+  // the hot tier. May read the disk.
   virtual std::optional<BlockMeta> block_meta(const BlockHash& key) const = 0;
   // Removes the block from every tier, also one that is tracked but not served. True if something
   // was removed. kUnavailable if the file could not be unlinked; it stays tracked.
   virtual Result<bool> delete_block(const BlockHash& key) = 0;
 
-  // Waits until everything accepted before the call is at its final path, as durable as the options
-  // say. kDeadlineExceeded if `limit` passes first. Waits without limit by default.
+  // The engine found a loaded block unusable: out of every tier, its file is kept aside. True if
+  // something was removed.
+  virtual Result<bool> report_bad(const BlockHash& key) = 0;
+
+  // Lets the hot tier go. How many blocks have left.
+  virtual size_t clear_hot(HotClear how) = 0;
+  // Gives up least recently used blocks of this cache's share of the hot tier until it holds at
+  // most `bytes`; those in `keep` stay. Bytes freed. May wait for room in the write queue.
+  virtual uint64_t shrink_hot_to(uint64_t bytes, const HashSet& keep = {}) = 0;
+  // Options::hot_max_bytes from the next save or load on. No effect where a budget is shared.
+  virtual void set_hot_max_bytes(uint64_t bytes) = 0;
+
+  // Waits until everything accepted before the call, dirty blocks of the hot tier included, is at
+  // its final path, as durable as the options say. kDeadlineExceeded if `limit` passes first. Waits
+  // without limit by default. Nothing to do in hot-only mode.
   virtual Result<FlushReport> flush(std::optional<Duration> limit = {}) = 0;
   // Writes what is queued, within `limit` (default Options::close_deadline), and gives the
   // directory back. Idempotent: later calls return the first report.

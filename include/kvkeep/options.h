@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kvkeep/environment.h"
+#include "kvkeep/hot_budget.h"
 #include "kvkeep/status.h"
 
 namespace kvkeep {
@@ -29,11 +31,25 @@ enum class Durability : uint8_t {
 };
 
 struct Options {
-  // The store. Created with its parents if missing. Required.
+  // The store. Created with its parents if missing. Required, unless hot_only.
   std::optional<std::filesystem::path> cache_dir;
   // Bytes that the directory may occupy, in allocated bytes: block files of every model, temporary
-  // files, .kvkeep/ and the quarantine, and the directories themselves. Required.
+  // files, .kvkeep/ and the quarantine, and the directories themselves. Required, unless hot_only.
   uint64_t max_size_bytes = 0;
+
+  // The hot tier: RAM for blocks that were saved or loaded, in bytes that their images really
+  // occupy. 0 turns it off.
+  uint64_t hot_max_bytes = 0;
+  // One limit shared by several caches, in place of hot_max_bytes.
+  std::shared_ptr<HotBudget> budget;
+  // No disk at all: nothing is created, read or written, and blocks that leave RAM are gone.
+  bool hot_only = false;
+  // With a hot tier, new blocks stay in RAM and are written when they are flush_after old, or leave
+  // RAM. Off: they go to disk at once and are not kept in RAM (write-through).
+  bool write_back = true;
+  // What a crash may lose, beside the write queue. Absent: blocks are written only when they leave
+  // RAM, and by flush() and close().
+  std::optional<Duration> flush_after = std::chrono::seconds(2);
 
   // What blocks must be for to be served and saved here. Empty, 0 or absent: not checked.
   std::string model_name;
@@ -68,8 +84,13 @@ struct Options {
   // them. Absent: 1 % of max_size_bytes, at most 256 MiB.
   std::optional<uint64_t> quarantine_max_bytes;
 
-  // How long close() and the destructor wait for the queue.
-  Duration close_deadline = std::chrono::seconds(60);
+  // preload() leaves it to the loads if fewer blocks than this would have to be read.
+  uint32_t preload_min_blocks = 4;
+  // Blocks that preload() reads at the same time, as far as the executor has threads.
+  uint32_t preload_max_workers = 8;
+
+  // How long close() and the destructor wait for the queue. Absent: 60 s, with a hot tier 120 s.
+  std::optional<Duration> close_deadline;
 };
 
 // kInvalidArgument naming the option and what is accepted.

@@ -13,6 +13,7 @@ namespace kvkeep {
 #define KVKEEP_COUNTERS(X)                                                             \
   X(lookups, "blocks asked for by a load; equals load_hits plus all of miss_reason")   \
   X(load_hits, "loads that returned a block")                                          \
+  X(load_hits_hot, "of these, from the hot tier")                                      \
   X(load_hits_pending, "of these, from a block still waiting to be written")           \
   X(load_hits_disk, "of these, read from disk and verified")                           \
   X(unverified_loads, "of these, from files without a digest")                         \
@@ -25,6 +26,13 @@ namespace kvkeep {
   X(save_rejected_incompatible, "saves that contradict what the cache is for")         \
   X(ssd_write_drops, "accepted blocks dropped before they were written")               \
   X(writes_cancelled, "queued writes cancelled by delete or eviction")                 \
+  X(hot_cache_hits, "loads from the hot tier")                                         \
+  X(hot_cache_evictions, "blocks that left the hot tier to make room")                 \
+  X(hot_cache_promotions, "blocks kept in the hot tier after a read")                  \
+  X(preload_calls, "preloads that read something")                                     \
+  X(preload_blocks_loaded, "blocks that preloads brought into the hot tier")           \
+  X(preload_time_ms, "time spent in these, in milliseconds, rounded up")               \
+  X(reported_bad, "blocks that a caller found unusable")                               \
   X(errors, "damaged blocks, failed writes and refused layer states")                  \
   X(load_transient_errors, "reads failed by the system; the file was kept")            \
   X(evictions, "files removed to make room")                                           \
@@ -36,21 +44,26 @@ namespace kvkeep {
   X(temp_files_removed, "leftover temporary files removed at open")
 
 // X(name, help): state at the moment of the snapshot.
-#define KVKEEP_GAUGES(X)                                                            \
-  X(num_files, "block files tracked, of every model")                               \
-  X(num_blocks, "blocks this cache can serve")                                      \
-  X(total_size_bytes, "bytes tracked: files, pending blocks, directories, .kvkeep") \
-  X(file_bytes, "sum of the lengths of block files")                                \
-  X(allocated_bytes, "bytes that files and directories occupy on disk now")         \
-  X(max_size_bytes, "the limit in force")                                           \
-  X(configured_max_size_bytes, "the limit as configured")                           \
-  X(incompatible_files, "files tracked but not served")                             \
-  X(foreign_files, "files in the store that are not kvkeep's, as of open")          \
-  X(foreign_bytes, "their bytes; not part of the limit")                            \
-  X(quarantine_bytes, "bytes of damaged files kept aside")                          \
-  X(pending_blocks, "blocks waiting to be written")                                 \
-  X(pending_bytes, "RAM of their images")                                           \
-  X(ram_bytes, "RAM of all images: pending and lent")
+#define KVKEEP_GAUGES(X)                                                             \
+  X(num_files, "block files tracked, of every model")                                \
+  X(num_blocks, "blocks this cache can serve")                                       \
+  X(total_size_bytes, "bytes tracked: files, pending blocks, directories, .kvkeep")  \
+  X(file_bytes, "sum of the lengths of block files")                                 \
+  X(allocated_bytes, "bytes that files and directories occupy on disk now")          \
+  X(max_size_bytes, "the limit in force")                                            \
+  X(configured_max_size_bytes, "the limit as configured")                            \
+  X(incompatible_files, "files tracked but not served")                              \
+  X(foreign_files, "files in the store that are not kvkeep's, as of open")           \
+  X(foreign_bytes, "their bytes; not part of the limit")                             \
+  X(quarantine_bytes, "bytes of damaged files kept aside")                           \
+  X(pending_blocks, "blocks waiting to be written")                                  \
+  X(pending_bytes, "RAM of their images")                                            \
+  X(hot_cache_entries, "blocks in the hot tier")                                     \
+  X(hot_cache_size_bytes, "RAM of their images")                                     \
+  X(hot_cache_max_bytes, "limit of the hot tier; of the budget where one is shared") \
+  X(hot_dirty_blocks, "blocks in the hot tier that are not on disk yet")             \
+  X(lent_bytes, "RAM of images that only callers hold, or that are being read")      \
+  X(ram_bytes, "RAM of all images: hot, pending and lent")
 
 // Threads: a plain value, one consistent snapshot.
 struct CacheStats {

@@ -62,7 +62,8 @@ void LockedEntry::erase() {
 }
 
 void LockedEntry::erase_if_empty() {
-  if (entry_->pending == nullptr && entry_->file.state == FileState::kNone) erase();
+  const bool in_memory = entry_->pending != nullptr || entry_->hot != nullptr;
+  if (!in_memory && entry_->file.state == FileState::kNone) erase();
 }
 
 void LockedEntry::wait_until_idle() KVKEEP_NO_ANALYSIS {

@@ -1,10 +1,12 @@
 // BlockIndex: every block that a store holds or is about to hold, and the state of each.
 //
-// A block has two parts that change independently: the file at its path, and a pending image that
-// has been accepted and is on its way there. Contract C.1's states are combinations of the two:
+// A block has three parts that change independently: the file at its path, a pending image that has
+// been accepted and is on its way there, and a hot image that is kept for loads. Contract C.1's
+// states are combinations of them:
 //
-//   Queued = pending kQueued    Writing = pending kWriting     Committing = pending kCommitting
-//   Durable = file kDurable     Incompatible = file kIncompatible     Removing = file kRemoving
+//   HotDirty = hot, dirty       Queued = pending kQueued        Writing = pending kWriting
+//   Committing = pending kCommitting    Durable = file kDurable
+//   Incompatible = file kIncompatible   Removing = file kRemoving
 //
 // kCommitting and kRemoving are owned by the thread that set them, while it renames or unlinks
 // without any lock; everybody else waits or answers from what is in memory. docs/locking.md shows
@@ -46,25 +48,42 @@ struct PendingBlock {
   LayoutPtr layout;
 };
 
+struct HotBlock {
+  uint64_t generation = 0;  // Of this stay in RAM: what the budget knows it by.
+  bool dirty = false;       // No file holds it, and one should.
+  ImagePtr image;
+  LayoutPtr layout;
+};
+
 struct BlockFile {
   FileState state = FileState::kNone;
   MissReason why = MissReason::kAbsent;  // kIncompatible: why it is not served.
   bool used = false;                     // Since open; its file time is refreshed at close.
+  uint8_t read_failures = 0;             // In a row. Above 0: suspect, and not served (RUL-13).
   uint64_t generation = 0;               // Changes whenever another file takes the path.
   uint64_t file_bytes = 0;
   uint64_t allocated = 0;
-  double last_access = 0;  // Seconds since the Unix epoch.
-  Duration verified{};     // clock.mono() when it was last known to exist.
-  Duration retry_after{};  // Eviction leaves it alone until then: an unlink failed.
-  LayoutPtr layout;        // Null where the header could not be read.
+  double last_access = 0;    // Seconds since the Unix epoch.
+  Duration verified{};       // clock.mono() when it was last known to exist.
+  Duration retry_after{};    // Eviction leaves it alone until then: an unlink failed.
+  Duration suspect_until{};  // Loads leave it alone until then: a read failed.
+  LayoutPtr layout;          // Null where the header could not be read.
 };
 
 struct Entry {
   OrderNode order;
   BlockFile file;
   std::unique_ptr<PendingBlock> pending;
+  std::unique_ptr<HotBlock> hot;
 
-  bool servable() const { return pending != nullptr || file.state == FileState::kDurable; }
+  bool servable() const {
+    const bool durable = file.state == FileState::kDurable && file.read_failures == 0;
+    return hot != nullptr || pending != nullptr || durable;
+  }
+  // Also a suspect file is tried again after a while.
+  bool loadable(Duration now) const {
+    return servable() || (file.state == FileState::kDurable && now >= file.suspect_until);
+  }
   // Owned by a thread that is renaming or unlinking.
   bool busy() const {
     return file.state == FileState::kRemoving ||
@@ -129,7 +148,7 @@ class LockedEntry {
   void touch();
   // REQUIRES: there is one, and it is not busy.
   void erase();
-  // Erases the entry if neither part holds anything.
+  // Erases the entry if no part holds anything.
   void erase_if_empty();
   // Waits, with the shard unlocked, while the entry is busy. Look at get() again afterwards.
   void wait_until_idle();

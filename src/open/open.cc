@@ -38,9 +38,11 @@ Result<std::unique_ptr<TieredBlockCache>> TieredBlockCache::open(Options options
   BufferPool::Options pool;
   pool.limit_bytes = ram_limit(options, *environment.system);
   seams.pool = BufferPool::create(pool);
-  KVKEEP_TRY_ASSIGN(seams.file_system, open_posix_file_system(*options.cache_dir));
-  seams.engine = make_pread_engine(seams.file_system);
-  seams.nonce = random_nonce();
+  if (!options.hot_only) {
+    KVKEEP_TRY_ASSIGN(seams.file_system, open_posix_file_system(*options.cache_dir));
+    seams.engine = make_pread_engine(seams.file_system);
+    seams.nonce = random_nonce();
+  }
   KVKEEP_TRY_ASSIGN(
       auto cache, TieredCache::open(std::move(options), std::move(environment), std::move(seams)));
   return std::unique_ptr<TieredBlockCache>(std::move(cache));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "base/mutex.h"
@@ -22,6 +23,7 @@ class ManualExecutor : public Executor {
   void post(std::function<void()> task) override KVKEEP_EXCLUDES(mu_) {
     MutexLock lock(mu_);
     tasks_.push_back(std::move(task));
+    posted_.notify_all();
   }
 
   void post_after(Duration delay, std::function<void()> task) override KVKEEP_EXCLUDES(mu_) {
@@ -66,9 +68,31 @@ class ManualExecutor : public Executor {
   }
   size_t run_all() KVKEEP_EXCLUDES(mu_) { return run(std::numeric_limits<size_t>::max()); }
 
+  // While `body` runs on this thread, another one runs tasks as they come: for calls that wait for
+  // them.
+  void run_during(const std::function<void()>& body) KVKEEP_EXCLUDES(mu_) {
+    bool ended = false;
+    std::thread runner([&] {
+      for (;;) {
+        run_all();
+        MutexLock lock(mu_);
+        while (tasks_.empty() && !ended) posted_.wait(mu_);
+        if (tasks_.empty()) return;
+      }
+    });
+    body();
+    {
+      MutexLock lock(mu_);
+      ended = true;
+      posted_.notify_all();
+    }
+    runner.join();
+  }
+
  private:
   const std::shared_ptr<Clock> clock_;
   mutable Mutex mu_;
+  CondVar posted_;
   std::deque<std::function<void()>> tasks_ KVKEEP_GUARDED_BY(mu_);
   std::multimap<Duration, std::function<void()>> delayed_ KVKEEP_GUARDED_BY(mu_);  // By due time.
 };

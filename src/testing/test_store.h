@@ -35,8 +35,9 @@ class TestStore {
     options.queue_wait = Duration::zero();
   }
 
-  // The cache closes, and has to find its queue empty: nobody else runs the tasks.
-  ~TestStore() { executor->run_all(); }
+  ~TestStore() {
+    executor->run_during([this] { cache.reset(); });
+  }
 
   Result<std::unique_ptr<TieredCache>> try_open() {
     StoreSeams seams;
@@ -53,17 +54,24 @@ class TestStore {
     if (own_bytes == 0) own_bytes = cache->tracked_size();
   }
   void close() {
-    executor->run_all();
-    const auto report = cache->close(std::nullopt);
-    ASSERT_TRUE(report.ok()) << report.status().to_string();
-    cache.reset();
+    executor->run_during([this] {
+      const auto report = cache->close(std::nullopt);
+      ASSERT_TRUE(report.ok()) << report.status().to_string();
+      cache.reset();
+    });
   }
   void restart() {
     close();
     open();
   }
 
-  // "queued" or "present", or what was refused: one word, so that tests compare one thing.
+  // Everything dirty or queued is written.
+  void flush() {
+    executor->run_during([this] { ASSERT_TRUE(cache->flush({}).ok()); });
+  }
+
+  // "stored", "queued" or "present", or what was refused: one word, so that tests compare one
+  // thing.
   std::string save(const TestBlock& block) {
     const auto outcome = cache->save_block(block.hash, block.input);
     if (outcome.ok()) return std::string(name_of(*outcome));
@@ -74,8 +82,8 @@ class TestStore {
     ASSERT_EQ(save(block), "queued");
     executor->run_all();
   }
-  // "pending" or "disk" if what was loaded is exactly the block, "WRONG: …" if it is not, else the
-  // reason of the miss.
+  // "hot", "pending" or "disk" if what was loaded is exactly the block, "WRONG: …" if it is not,
+  // else the reason of the miss.
   std::string load(const TestBlock& block) {
     return outcome(block, cache->load_block_with_info(block.hash), options.profile);
   }

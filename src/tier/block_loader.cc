@@ -10,7 +10,7 @@ namespace {
 
 Status miss(MissReason why, const BlockHash& hash) {
   return Status(Code::kNotFound, why,
-                "block " + hash.short_hex() + ": " + std::string(explain(why)));
+                "block " + hash.short_hex() + ": " + std::string(kvkeep::explain(why)));
 }
 
 Status damaged(const BlockHash& hash, const std::string& what) {
@@ -21,11 +21,47 @@ Status no_memory(const Status& why) {
   return Status(Code::kResourceExhausted, MissReason::kNoMemory, why.message());
 }
 
+// Why a block without an image in memory is not read.
+MissReason why_not_served(const BlockFile& file) {
+  switch (file.state) {
+    case FileState::kRemoving:
+      return MissReason::kEvicted;
+    case FileState::kDurable:
+      return MissReason::kSuspect;
+    default:
+      return file.why;
+  }
+}
+
+std::string_view place_text(Source source) {
+  switch (source) {
+    case Source::kHot:
+      return "in the hot tier";
+    case Source::kPending:
+      return "waiting to be written";
+    case Source::kDisk:
+      return "on disk";
+  }
+  return "on disk";
+}
+
+Stats::Counter hit_counter(Source source) {
+  switch (source) {
+    case Source::kHot:
+      return &CacheStats::load_hits_hot;
+    case Source::kPending:
+      return &CacheStats::load_hits_pending;
+    case Source::kDisk:
+      return &CacheStats::load_hits_disk;
+  }
+  return &CacheStats::load_hits_disk;
+}
+
 }  // namespace
 
-BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode) {
+BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
   std::vector<Found> found = find_all(keys, mode);
-  read(keys, found);
+  read(keys, found, promote);
   BatchResult results;
   results.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
@@ -37,48 +73,75 @@ BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode) {
   return results;
 }
 
+bool BlockLoader::warm(const BlockHash& hash) {
+  std::vector<Found> found = find_all({&hash, 1}, BatchMode::kEach);
+  if (!found.front().on_disk()) return false;
+  read({&hash, 1}, found, true);
+  if (!found.front().image.ok()) return false;
+  touch(hash, Source::kHot);
+  LockedEntry locked(state_.index, hash);
+  return locked.get() != nullptr && locked.get()->hot != nullptr;
+}
+
+Explanation BlockLoader::explain(const BlockHash& hash) {
+  const Found found = find(hash);
+  if (found.on_disk() || found.image.ok()) {
+    return {found.source,
+            {},
+            "block " + hash.short_hex() + ": " + std::string(place_text(found.source))};
+  }
+  return {{}, found.image.status().miss_reason(), found.image.status().message()};
+}
+
 BlockLoader::Found BlockLoader::find(const BlockHash& hash) {
   Found found;
   LockedEntry locked(state_.index, hash);
   const Entry* entry = locked.get();
   if (entry == nullptr) {
     found.image = miss(state_.departed.why(hash), hash);
+  } else if (entry->hot != nullptr) {
+    found.image = entry->hot->image;
+    found.source = Source::kHot;
   } else if (entry->pending != nullptr) {
     found.image = entry->pending->image;
     found.source = Source::kPending;
-  } else if (entry->file.state == FileState::kDurable) {
+  } else if (!entry->loadable(state_.clock().mono())) {
+    found.image = miss(why_not_served(entry->file), hash);
+  } else {
     found.generation = entry->file.generation;
     found.file_bytes = entry->file.file_bytes;
     found.layout = entry->file.layout;
-  } else {
-    const bool leaving = entry->file.state == FileState::kRemoving;
-    found.image = miss(leaving ? MissReason::kEvicted : entry->file.why, hash);
   }
   return found;
 }
 
-// Up to the first certain miss where only the prefix counts. Disk blocks get their buffers here.
+// Up to the first certain miss where only the prefix counts.
 std::vector<BlockLoader::Found> BlockLoader::find_all(std::span<const BlockHash> keys,
                                                       BatchMode mode) {
   std::vector<Found> all;
   for (const BlockHash& hash : keys) {
-    Found found = find(hash);
-    if (found.layout != nullptr) {
-      Result<PooledBuffer> buffer = state_.pool->allocate(round_up(found.file_bytes, kIoAlign));
-      if (buffer.ok()) {
-        found.buffer = *std::move(buffer);
-      } else {
-        found.image = no_memory(buffer.status());
-      }
-    }
-    const bool certain_miss = !found.image.ok() && found.buffer.data() == nullptr;
-    all.push_back(std::move(found));
+    all.push_back(find(hash));
+    if (all.back().on_disk()) prepare(hash, all.back());
+    const bool certain_miss = !all.back().image.ok() && !all.back().seat;
     if (certain_miss && mode == BatchMode::kPrefix) break;
   }
   return all;
 }
 
-void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& found) {
+// A block that must be read gets a seat, and a buffer if nobody else is reading it.
+void BlockLoader::prepare(const BlockHash& hash, Found& found) {
+  found.seat = flights_.take_seat(hash, found.generation);
+  if (!found.seat.leads()) return;
+  Result<PooledBuffer> buffer = state_.pool->allocate(round_up(found.file_bytes, kIoAlign));
+  if (buffer.ok()) {
+    found.buffer = *std::move(buffer);
+  } else {
+    found.image = no_memory(buffer.status());
+    found.seat.land(found.image);
+  }
+}
+
+void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote) {
   std::vector<ReadRequest> requests;
   std::vector<size_t> owners;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -86,11 +149,18 @@ void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& foun
     requests.push_back({block_path(keys[i]), found[i].buffer.span()});
     owners.push_back(i);
   }
-  if (requests.empty()) return;
-  state_.engine->read_files(requests, [&](size_t index, const ReadOutcome& outcome) {
-    const size_t i = owners[index];
-    found[i].image = verify(keys[i], found[i], outcome);
-  });
+  if (!requests.empty()) {
+    state_.engine->read_files(requests, [&](size_t index, const ReadOutcome& outcome) {
+      const size_t i = owners[index];
+      Found& one = found[i];
+      one.image = verify(keys[i], one, outcome);
+      if (one.image.ok() && promote) state_.hot.promote(keys[i], *one.image, one.generation);
+      one.seat.land(one.image);
+    });
+  }
+  for (Found& one : found) {
+    if (one.seat) one.image = one.seat.wait();
+  }
 }
 
 // Also acts on what was found: damaged files are moved aside, vanished ones forgotten.
@@ -110,8 +180,11 @@ Result<ImagePtr> BlockLoader::verify(const BlockHash& hash, Found& found,
     case MissReason::kLayout:
       make_incompatible(state_, hash, found.generation, *image.status().miss_reason());
       break;
+    case MissReason::kUnreadable:
+      make_suspect(state_, hash, found.generation);
+      break;
     default:
-      break;  // The system failed: the file is kept and tried again at the next load.
+      break;
   }
   return image;
 }
@@ -142,28 +215,37 @@ Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& fou
     count_miss(found.image.status());
     return found.image.status();
   }
-  touch(hash);
+  touch(hash, found.source);
   count_hit(**found.image, found.source);
   return Image::lend(*found.image, found.source);
 }
 
 // A block that was removed while it was read is still right; it is just not kept.
-void BlockLoader::touch(const BlockHash& hash) {
+void BlockLoader::touch(const BlockHash& hash, Source source) {
   const double now = state_.clock().wall();
-  LockedEntry locked(state_.index, hash);
-  if (locked.get() == nullptr) return;
-  locked.touch();
-  locked.get()->file.used = true;
-  locked.get()->file.last_access = now;
-  locked.get()->file.verified = state_.clock().mono();
+  {
+    LockedEntry locked(state_.index, hash);
+    Entry* entry = locked.get();
+    if (entry == nullptr) return;
+    locked.touch();
+    entry->file.used = true;
+    entry->file.last_access = now;
+    if (source == Source::kDisk) {
+      entry->file.verified = state_.clock().mono();
+      entry->file.read_failures = 0;
+    }
+  }
+  if (source != Source::kPending) state_.hot.touch(hash);
 }
 
 void BlockLoader::count_hit(const Image& image, Source source) {
   const bool disk = source == Source::kDisk;
+  const uint64_t hot = source == Source::kHot ? 1 : 0;
   const uint64_t unverified = image.header().has_digest ? 0 : 1;
   state_.stats.add({{&CacheStats::lookups},
                     {&CacheStats::load_hits},
-                    {disk ? &CacheStats::load_hits_disk : &CacheStats::load_hits_pending},
+                    {hit_counter(source)},
+                    {&CacheStats::hot_cache_hits, hot},
                     {&CacheStats::unverified_loads, disk ? unverified : 0},
                     {&CacheStats::hits},
                     {&CacheStats::loads},

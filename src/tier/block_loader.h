@@ -1,15 +1,16 @@
 // BlockLoader finds blocks in memory or on disk and verifies what it reads.
 //
-// Threads: any thread. Reads happen on the calling thread.
+// Threads: any thread. Reads happen on the calling thread; loads of one file share one read.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "kvkeep/block_cache.h"
 #include "tier/cache_state.h"
+#include "tier/read_flights.h"
 
 namespace kvkeep {
 
@@ -17,9 +18,16 @@ class BlockLoader {
  public:
   explicit BlockLoader(CacheState& state) : state_(state) {}
 
-  // TieredBlockCache::load_blocks(), while the cache is open.
-  BatchResult load(std::span<const BlockHash> keys, BatchMode mode);
+  // TieredBlockCache::load_blocks(), while the cache is open. `promote`: blocks read from disk stay
+  // in the hot tier if there is room.
+  BatchResult load(std::span<const BlockHash> keys, BatchMode mode, bool promote = true);
   void count_miss(const Status& missed);
+
+  // Reads a block that is only on disk into the hot tier. False if it is not there afterwards.
+  // Counts as neither load nor lookup.
+  bool warm(const BlockHash& hash);
+  // What memory says; nothing is counted or touched.
+  Explanation explain(const BlockHash& hash);
 
  private:
   // A block on disk as the index knew it, and later what came of reading it.
@@ -27,20 +35,26 @@ class BlockLoader {
     uint64_t generation = 0;
     uint64_t file_bytes = 0;
     LayoutPtr layout;
+    ReadFlights::Seat seat;
     PooledBuffer buffer;
     Result<ImagePtr> image = Status(Code::kInternal, "not read");
     Source source = Source::kDisk;
+
+    bool on_disk() const { return layout != nullptr; }
   };
 
   Found find(const BlockHash& hash);
   std::vector<Found> find_all(std::span<const BlockHash> keys, BatchMode mode);
-  void read(std::span<const BlockHash> keys, std::vector<Found>& found);
+  void prepare(const BlockHash& hash, Found& found);
+  void read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote);
   Result<ImagePtr> verify(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<ImagePtr> check(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found);
-  void touch(const BlockHash& hash);
+  void touch(const BlockHash& hash, Source source);
   void count_hit(const Image& image, Source source);
+
   CacheState& state_;
+  ReadFlights flights_;
 };
 
 }  // namespace kvkeep

@@ -28,10 +28,8 @@ std::string contradiction_text(const Expectation& expected, const Layout& layout
 }  // namespace
 
 Result<SaveOutcome> BlockSaver::save(const BlockHash& hash, BlockInput input) {
-  if (is_present(hash)) {
-    state_.stats.add({{&CacheStats::saves_present}, {&CacheStats::hits}});
-    return SaveOutcome::kAlreadyPresent;
-  }
+  if (is_present(hash)) return save_present(hash, input);
+  const bool hot = keeps_hot(input);
   if (Status s = complete(input); !s.ok()) return count(std::move(s));
   Result<ImagePtr> image = encode(hash, input);
   if (!image.ok()) return count(image.status());
@@ -40,9 +38,54 @@ Result<SaveOutcome> BlockSaver::save(const BlockHash& hash, BlockInput input) {
     return count(refuse(Code::kFailedPrecondition, *why,
                         contradiction_text(state_.expectation, *layout, *why)));
   }
-  Result<SaveOutcome> outcome = accept(hash, *std::move(image), std::move(layout));
+  Result<SaveOutcome> outcome =
+      hot ? store_hot(hash, *image, layout) : accept(hash, *std::move(image), std::move(layout));
   if (!outcome.ok()) return count(outcome.status());
   return outcome;
+}
+
+bool BlockSaver::keeps_hot(const BlockInput& input) const {
+  if (!state_.has_disk()) return true;
+  return state_.hot.enabled() && state_.options.write_back && input.write_back;
+}
+
+Result<SaveOutcome> BlockSaver::count_present() {
+  state_.stats.add({{&CacheStats::saves_present}, {&CacheStats::hits}});
+  return SaveOutcome::kAlreadyPresent;
+}
+
+// A save that asks for the disk sends a block there that is only in RAM so far (SAVE-05).
+Result<SaveOutcome> BlockSaver::save_present(const BlockHash& hash, const BlockInput& input) {
+  if (!keeps_hot(input) && !state_.hot.write_now(hash)) return count(no_ticket());
+  return count_present();
+}
+
+Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr& image,
+                                          const LayoutPtr& layout) {
+  if (state_.has_disk()) KVKEEP_TRY(fits_the_disk(*image));
+  switch (state_.hot.keep_new(hash, image, layout)) {
+    case HotTier::Kept::kPresent:
+      return count_present();
+    case HotTier::Kept::kYes:
+      state_.stats.add(&CacheStats::saves);
+      return SaveOutcome::kStored;
+    case HotTier::Kept::kNoRoom:
+      break;
+  }
+  if (state_.has_disk()) return accept(hash, image, layout);
+  return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
+                "the block takes " + format_bytes(image->ram_bytes()) +
+                    " of RAM, and there is no disk; hot_max_bytes is " +
+                    format_bytes(state_.hot.max_bytes()));
+}
+
+Status BlockSaver::fits_the_disk(const Image& image) const {
+  const uint64_t charge = round_up(image.file_bytes(), state_.directory->block_bytes());
+  if (charge <= state_.account->largest_block()) return {};
+  return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
+                "the block takes " + format_bytes(charge) +
+                    " on disk; max_size_bytes leaves room for " +
+                    format_bytes(state_.account->largest_block()));
 }
 
 BlockSaver::Presence BlockSaver::look(const BlockHash& hash, uint64_t& generation) {
@@ -50,12 +93,13 @@ BlockSaver::Presence BlockSaver::look(const BlockHash& hash, uint64_t& generatio
   Entry* entry = locked.get();
   if (entry == nullptr || !entry->servable()) return Presence::kAbsent;
   generation = entry->file.generation;
-  const bool sure =
-      entry->pending != nullptr || state_.clock().mono() - entry->file.verified < kTrustFile;
+  const bool in_memory = entry->pending != nullptr || entry->hot != nullptr;
+  const bool sure = in_memory || state_.clock().mono() - entry->file.verified < kTrustFile;
   if (!sure) return Presence::kUnsure;
   locked.touch();
   entry->file.used = true;
   entry->file.last_access = state_.clock().wall();
+  if (entry->hot != nullptr) state_.hot.touch(hash);
   return Presence::kPresent;
 }
 
@@ -110,15 +154,10 @@ Result<ImagePtr> BlockSaver::encode(const BlockHash& hash, const BlockInput& inp
 }
 
 Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout) {
+  KVKEEP_TRY(fits_the_disk(*image));
   const uint64_t charge = round_up(image->file_bytes(), state_.directory->block_bytes());
-  if (charge > state_.account->largest_block()) {
-    return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
-                  "the block takes " + format_bytes(charge) +
-                      " on disk; max_size_bytes leaves room for " +
-                      format_bytes(state_.account->largest_block()));
-  }
-  const std::optional<Ticket> ticket =
-      state_.queue.take_ticket(image->ram_bytes(), state_.options.queue_wait);
+  const std::optional<Ticket> ticket = state_.queue.take_ticket(
+      image->ram_bytes(), state_.options.queue_wait, WriteQueue::Entrance::kSaver);
   if (!ticket) return no_ticket();
   // Reserved first, so that savers who come together make room for all of them.
   state_.account->reserve(charge);
@@ -130,8 +169,7 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   if (!publish(hash, std::move(pending), queued)) {
     state_.account->unreserve(charge);
     state_.queue.give_back(*ticket);
-    state_.stats.add({{&CacheStats::saves_present}, {&CacheStats::hits}});
-    return SaveOutcome::kAlreadyPresent;
+    return count_present();
   }
   state_.stats.add(&CacheStats::saves);
   if (queued) state_.enqueue({hash, *ticket});

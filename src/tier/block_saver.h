@@ -23,9 +23,15 @@ class BlockSaver {
 
   Presence look(const BlockHash& hash, uint64_t& generation);
   bool is_present(const BlockHash& hash);
+  bool keeps_hot(const BlockInput& input) const;
+  Result<SaveOutcome> save_present(const BlockHash& hash, const BlockInput& input);
+  Result<SaveOutcome> store_hot(const BlockHash& hash, const ImagePtr& image,
+                                const LayoutPtr& layout);
+  Result<SaveOutcome> count_present();
   Status complete(BlockInput& input) const;
   Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input) const;
   Result<SaveOutcome> accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout);
+  Status fits_the_disk(const Image& image) const;
   Status no_ticket() const;
   bool publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending, bool& queued);
 

@@ -144,6 +144,7 @@ void BlockWriter::end_commit(const Job& job) {
     Entry& entry = *locked.get();
     state_.account->release(entry.file.allocated);  // Of a file that was replaced.
     written = std::move(entry.pending);
+    if (entry.hot != nullptr && entry.hot->image == job.image) state_.hot.mark_clean(*entry.hot);
     BlockFile file;
     file.state = FileState::kDurable;
     file.generation = ++state_.last_file_generation;
@@ -160,21 +161,24 @@ void BlockWriter::end_commit(const Job& job) {
       {{&CacheStats::saves_persisted}, {&CacheStats::bytes_written, job.image->file_bytes()}});
 }
 
-// The block is lost, unless it had been cancelled anyway. The file that it would have replaced
-// stays.
+// The block is lost, unless it had been cancelled anyway or is hot. The file that it would have
+// replaced stays.
 WriteEnd BlockWriter::give_up(const Job& job, const Status& why) {
   std::unique_ptr<PendingBlock> lost;
+  bool still_hot = false;
   {
     LockedEntry locked(state_.index, job.write.hash);
     Entry* entry = locked.get();
     if (entry == nullptr || entry->pending == nullptr) return WriteEnd::kCancelled;
     if (entry->pending->generation != job.write.ticket.generation) return WriteEnd::kCancelled;
     lost = std::move(entry->pending);
+    still_hot = entry->hot != nullptr;
+    if (still_hot) state_.hot.write_failed(*entry->hot);
     locked.erase_if_empty();
     locked.notify();
   }
-  state_.stats.add_refusal(refusal_of(why),
-                           {{&CacheStats::ssd_write_drops}, {&CacheStats::errors}});
+  state_.stats.add_refusal(refusal_of(why), {{&CacheStats::ssd_write_drops, still_hot ? 0u : 1u},
+                                             {&CacheStats::errors}});
   const bool full = refusal_of(why) == Refusal::kNoSpace || refusal_of(why) == Refusal::kQuota;
   state_.log(LogLevel::kError, std::string(full ? "SSD cache disk full: " : "") + "block " +
                                    job.write.hash.short_hex() +

@@ -23,6 +23,7 @@
 #include "kvkeep/options.h"
 #include "stats/stats.h"
 #include "tier/call_gate.h"
+#include "tier/hot_tier.h"
 #include "tier/write_queue.h"
 
 namespace kvkeep {
@@ -32,13 +33,15 @@ struct CacheState {
       : options(std::move(o)),
         expectation(expectation_of(options)),
         environment(std::move(e)),
-        queue(pending_cap, pending_max_bytes, environment.clock) {}
+        queue(pending_cap, pending_max_bytes, environment.clock),
+        hot(*this) {}
 
   const Options options;
   const Expectation expectation;
   const Environment environment;  // Every member set.
 
   std::shared_ptr<BufferPool> pool;
+  // Null in hot-only mode; nothing then has a file or is pending.
   std::unique_ptr<StoreDirectory> directory;
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<SpaceAccount> account;
@@ -48,6 +51,7 @@ struct CacheState {
   DepartedKeys departed;
   Stats stats;
   WriteQueue queue;
+  HotTier hot;
   mutable CallGate gate;
   // Makes sure that a pushed block gets written. Set once, before the first call.
   std::function<void()> wake_writer;
@@ -57,6 +61,7 @@ struct CacheState {
   uint64_t foreign_files = 0;
   uint64_t foreign_bytes = 0;
 
+  bool has_disk() const { return directory != nullptr; }
   void enqueue(QueuedWrite write) {
     queue.push(std::move(write));
     wake_writer();

@@ -89,18 +89,6 @@ TEST_F(DamageTest, AnotherVersionIsNotServedButCounted) {
   EXPECT_EQ(store_.block_bytes(), store_.file_bytes(block_));
 }
 
-TEST_F(DamageTest, AReadThatFailsKeepsTheFile) {
-  proves("DEF-36");
-  for (const int error : {EIO, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, ESTALE, ETIMEDOUT, EACCES}) {
-    store_.files->plan().fail(Op::kOpenRead, path_, error);
-    EXPECT_EQ(store_.load(block_), "unreadable") << error;
-    store_.files->plan().clear();
-    EXPECT_EQ(store_.load(block_), "disk") << error;
-  }
-  EXPECT_EQ(stats().load_transient_errors, 9u);
-  EXPECT_EQ(stats().errors, 0u);
-}
-
 TEST_F(DamageTest, AShortReadIsContinuedOrAMiss) {
   store_.files->plan().short_reads(path_, 1000);
   EXPECT_EQ(store_.load(block_), "disk");

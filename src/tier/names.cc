@@ -3,7 +3,15 @@
 namespace kvkeep {
 
 std::string_view name_of(SaveOutcome outcome) {
-  return outcome == SaveOutcome::kQueued ? "queued" : "present";
+  switch (outcome) {
+    case SaveOutcome::kStored:
+      return "stored";
+    case SaveOutcome::kQueued:
+      return "queued";
+    case SaveOutcome::kAlreadyPresent:
+      return "present";
+  }
+  return "queued";
 }
 
 }  // namespace kvkeep

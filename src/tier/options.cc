@@ -29,13 +29,23 @@ Status validate_texts(const Options& options) {
   return {};
 }
 
+Status validate_store(const Options& options) {
+  if (!options.cache_dir || options.cache_dir->empty())
+    return refuse("cache_dir: missing; name a directory, or ask for hot_only");
+  if (options.max_size_bytes == 0) return refuse("max_size_bytes: missing; give at least one byte");
+  if (options.max_size_bytes > INT64_MAX) return refuse("max_size_bytes: beyond 2^63 - 1");
+  return {};
+}
+
 }  // namespace
 
 Status validate(const Options& options) {
-  if (!options.cache_dir || options.cache_dir->empty())
-    return refuse("cache_dir: missing; name a directory");
-  if (options.max_size_bytes == 0) return refuse("max_size_bytes: missing; give at least one byte");
-  if (options.max_size_bytes > INT64_MAX) return refuse("max_size_bytes: beyond 2^63 - 1");
+  if (!options.hot_only) KVKEEP_TRY(validate_store(options));
+  if (options.hot_max_bytes > INT64_MAX) return refuse("hot_max_bytes: beyond 2^63 - 1");
+  if (options.flush_after && *options.flush_after <= Duration::zero())
+    return refuse("flush_after: not positive; turn write_back off to write at once");
+  if (options.preload_max_workers == 0)
+    return refuse("preload_max_workers: 0; give at least 1, the calling thread");
   const auto& types = options.layer_types;
   if (types && options.num_layers > 0 && !types->empty() && types->size() != options.num_layers) {
     return refuse("layer_types: " + std::to_string(types->size()) + " names for num_layers " +
@@ -43,7 +53,8 @@ Status validate(const Options& options) {
   }
   if (options.pending_cap == uint32_t{0}) return refuse("pending_cap: 0; give at least 1 block");
   if (options.queue_wait < Duration::zero()) return refuse("queue_wait: negative");
-  if (options.close_deadline < Duration::zero()) return refuse("close_deadline: negative");
+  if (options.close_deadline && *options.close_deadline < Duration::zero())
+    return refuse("close_deadline: negative");
   if (options.profile == Profile::kSeedExact) {
     if (options.require_digest)
       return refuse("require_digest: the seed-exact profile writes no digest");

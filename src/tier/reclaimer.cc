@@ -35,16 +35,22 @@ Reclaimer::Given Reclaimer::give_up_oldest(Victims victims) {
 Reclaimer::Given Reclaimer::give_up(const BlockHash& hash, Victims victims) {
   std::unique_ptr<PendingBlock> cancelled;
   std::optional<FileClaim> claim;
+  bool still_hot = false;
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
     if (entry == nullptr || entry->busy()) return Given::kNothing;
+    still_hot = entry->hot != nullptr;
     if (entry->pending != nullptr) {
       const bool cancellable =
           victims == Victims::kAny && entry->pending->state == PendingState::kQueued;
       if (!cancellable) return Given::kNothing;
       cancelled = cancel_pending(state_, locked, hash);
+      // A hot copy may stay, but it has had its turn on the disk.
+      if (entry->hot != nullptr) state_.hot.mark_clean(*entry->hot);
       locked.erase_if_empty();
+    } else if (entry->file.state == FileState::kNone) {
+      return Given::kNothing;
     } else {
       if (entry->file.retry_after > state_.clock().mono()) return Given::kNothing;
       claim = claim_file(locked, hash);
@@ -52,7 +58,7 @@ Reclaimer::Given Reclaimer::give_up(const BlockHash& hash, Victims victims) {
   }
   if (claim) return unlink_claimed(*claim) ? Given::kUnlinkedFile : Given::kNothing;
   state_.stats.add(&CacheStats::ssd_write_drops);
-  state_.departed.remember(hash, MissReason::kEvicted);
+  if (!still_hot) state_.departed.remember(hash, MissReason::kEvicted);
   return Given::kCancelledWrite;
 }
 

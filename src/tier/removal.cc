@@ -1,30 +1,34 @@
 #include "tier/removal.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace kvkeep {
 namespace {
 
-// Ends the claim, and sends a block that was saved meanwhile on its way. True if there is one.
+constexpr Duration kFirstSuspicion = std::chrono::seconds(1);
+constexpr Duration kLongestSuspicion = std::chrono::seconds(60);
+constexpr uint8_t kMostReadFailures = 3;
+
+// Ends the claim, and sends a block that was saved meanwhile on its way. True if it is in memory.
 bool end_claim(CacheState& state, const FileClaim& claim, BlockFile now) {
   std::optional<QueuedWrite> parked;
-  bool pending = false;
+  bool in_memory = false;
   {
     LockedEntry locked(state.index, claim.hash);
     Entry* entry = locked.get();
     assert(entry != nullptr && entry->file.state == FileState::kRemoving);
     entry->file = std::move(now);
-    pending = entry->pending != nullptr;
-    if (pending && entry->pending->state == PendingState::kParked) {
+    in_memory = entry->pending != nullptr || entry->hot != nullptr;
+    if (entry->pending != nullptr && entry->pending->state == PendingState::kParked) {
       entry->pending->state = PendingState::kQueued;
-      parked =
-          QueuedWrite{claim.hash, {entry->pending->generation, entry->pending->image->ram_bytes()}};
+      parked = QueuedWrite{claim.hash, {entry->pending->generation}};
     }
     locked.erase_if_empty();
     locked.notify();
   }
   if (parked) state.enqueue(*std::move(parked));
-  return pending;
+  return in_memory;
 }
 
 bool is_file_of(const Entry* entry, uint64_t generation) {
@@ -51,6 +55,28 @@ void file_stays(CacheState& state, const FileClaim& claim, BlockFile now) {
   end_claim(state, claim, std::move(now));
 }
 
+namespace {
+
+void quarantine(CacheState& state, const FileClaim& claim) {
+  const auto moved = state.directory->quarantine(claim.hash, claim.former.allocated);
+  state.stats.add({{&CacheStats::quarantined}, {&CacheStats::errors}});
+  if (!moved.ok() && moved.status().code() != Code::kNotFound) {
+    BlockFile kept = claim.former;
+    kept.state = FileState::kIncompatible;
+    kept.why = MissReason::kDamaged;
+    file_stays(state, claim, std::move(kept));
+    return;
+  }
+  if (moved.ok()) {
+    state.account->charge_found(moved->added_bytes);
+    state.account->release(moved->removed_bytes);
+    state.quarantine_bytes += moved->added_bytes - moved->removed_bytes;
+  }
+  file_gone(state, claim, MissReason::kDamaged);
+}
+
+}  // namespace
+
 std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& locked,
                                              const BlockHash& hash) {
   std::unique_ptr<PendingBlock> pending = std::move(locked.get()->pending);
@@ -61,26 +87,28 @@ std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& loc
   state.stats.add(&CacheStats::writes_cancelled);
   // A queued ticket ends when the writer meets it; a parked one would never be met.
   if (pending->state == PendingState::kParked) {
-    state.queue.finish({hash, {pending->generation, pending->image->ram_bytes()}},
-                       WriteEnd::kCancelled);
+    state.queue.finish({hash, {pending->generation}}, WriteEnd::kCancelled);
   }
   return pending;
 }
 
 Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
   std::unique_ptr<PendingBlock> cancelled;
+  std::unique_ptr<HotBlock> cooled;
   std::optional<FileClaim> claim;
   {
     LockedEntry locked(state.index, hash);
     locked.wait_until_idle();
     if (locked.get() == nullptr) return false;
     if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
+    cooled = std::move(locked.get()->hot);
     if (locked.get()->file.state != FileState::kNone) {
       claim = claim_file(locked, hash);
     } else {
       locked.erase();
     }
   }
+  if (cooled != nullptr) state.hot.forget(hash, *cooled);
   if (!claim) {
     state.departed.remember(hash, MissReason::kDeleted);
     return true;
@@ -98,6 +126,29 @@ Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
   return removed.status();
 }
 
+Result<bool> report_bad_block(CacheState& state, const BlockHash& hash) {
+  std::unique_ptr<PendingBlock> cancelled;
+  std::unique_ptr<HotBlock> cooled;
+  std::optional<FileClaim> claim;
+  {
+    LockedEntry locked(state.index, hash);
+    locked.wait_until_idle();
+    if (locked.get() == nullptr) return false;
+    if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
+    cooled = std::move(locked.get()->hot);
+    if (locked.get()->file.state != FileState::kNone) claim = claim_file(locked, hash);
+    locked.erase_if_empty();
+  }
+  state.stats.add(&CacheStats::reported_bad);
+  if (cooled != nullptr) state.hot.forget(hash, *cooled);
+  if (claim) {
+    quarantine(state, *claim);
+  } else {
+    state.departed.remember(hash, MissReason::kDamaged);
+  }
+  return true;
+}
+
 void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generation) {
   std::optional<FileClaim> claim;
   {
@@ -105,21 +156,7 @@ void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generat
     if (!is_file_of(locked.get(), generation)) return;
     claim = claim_file(locked, hash);
   }
-  const auto moved = state.directory->quarantine(hash, claim->former.allocated);
-  state.stats.add({{&CacheStats::quarantined}, {&CacheStats::errors}});
-  if (!moved.ok() && moved.status().code() != Code::kNotFound) {
-    BlockFile kept = claim->former;
-    kept.state = FileState::kIncompatible;
-    kept.why = MissReason::kDamaged;
-    file_stays(state, *claim, std::move(kept));
-    return;
-  }
-  if (moved.ok()) {
-    state.account->charge_found(moved->added_bytes);
-    state.account->release(moved->removed_bytes);
-    state.quarantine_bytes += moved->added_bytes - moved->removed_bytes;
-  }
-  file_gone(state, *claim, MissReason::kDamaged);
+  quarantine(state, *claim);
 }
 
 void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t generation,
@@ -128,6 +165,18 @@ void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t genera
   if (!is_file_of(locked.get(), generation)) return;
   locked.get()->file.state = FileState::kIncompatible;
   locked.get()->file.why = why;
+}
+
+void make_suspect(CacheState& state, const BlockHash& hash, uint64_t generation) {
+  LockedEntry locked(state.index, hash);
+  if (!is_file_of(locked.get(), generation)) return;
+  BlockFile& file = locked.get()->file;
+  ++file.read_failures;
+  const Duration wait = kFirstSuspicion * (1 << (file.read_failures - 1));
+  file.suspect_until = state.clock().mono() + std::min<Duration>(wait, kLongestSuspicion);
+  if (file.read_failures < kMostReadFailures) return;
+  file.state = FileState::kIncompatible;
+  file.why = MissReason::kUnreadable;
 }
 
 void forget_missing(CacheState& state, const BlockHash& hash, uint64_t generation) {

@@ -34,6 +34,10 @@ std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& loc
 // Removes the block from every tier. True if there was something.
 Result<bool> remove_block(CacheState& state, const BlockHash& hash);
 
+// A caller found the block unusable: out of memory, and its file aside. True if there was
+// something.
+Result<bool> report_bad_block(CacheState& state, const BlockHash& hash);
+
 // Moves the damaged file that was read as `generation` aside. Does nothing if another file took its
 // place.
 void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generation);
@@ -41,6 +45,10 @@ void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generat
 // Stops serving the file that was read as `generation`, but keeps counting it.
 void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t generation,
                        MissReason why);
+
+// Reading the file of `generation` failed. It is left alone for a while, longer each time; after
+// the third failure in a row it is not served any more, but stays counted.
+void make_suspect(CacheState& state, const BlockHash& hash, uint64_t generation);
 
 // The file of `generation` has gone from under us.
 void forget_missing(CacheState& state, const BlockHash& hash, uint64_t generation);

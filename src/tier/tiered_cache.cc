@@ -5,6 +5,7 @@
 #include "disk/store_layout.h"
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
+#include "tier/preload.h"
 #include "tier/removal.h"
 #include "tier/store_opening.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr uint64_t kPendingBytesAtMost = 512ull << 20;
 constexpr uint64_t kQuarantineAtMost = 256ull << 20;
+constexpr Duration kCloseWithin = std::chrono::seconds(60);
+constexpr Duration kCloseHotWithin = std::chrono::seconds(120);
 
 Status closed_status() {
   return Status(Code::kFailedPrecondition, Refusal::kRefusedClosed, "the cache is closed");
@@ -60,10 +63,13 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
   auto state = std::make_shared<CacheState>(std::move(options), std::move(environment), cap, bytes);
   state->pool = std::move(seams.pool);
   state->engine = std::move(seams.engine);
-  KVKEEP_TRY_ASSIGN(state->directory,
-                    StoreDirectory::open(std::move(seams.file_system),
-                                         directory_settings(*state, std::move(seams.nonce))));
-  KVKEEP_TRY(take_stock(*state));
+  if (!state->options.hot_only) {
+    KVKEEP_TRY_ASSIGN(state->directory,
+                      StoreDirectory::open(std::move(seams.file_system),
+                                           directory_settings(*state, std::move(seams.nonce))));
+    KVKEEP_TRY(take_stock(*state));
+  }
+  state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
   return std::unique_ptr<TieredCache>(new TieredCache(std::move(state)));
 }
 
@@ -76,8 +82,8 @@ TieredCache::TieredCache(std::shared_ptr<CacheState> state)
 TieredCache::~TieredCache() {
   const Result<CloseReport> report = close(std::nullopt);
   if (report.ok()) return;
-  state_->log(LogLevel::kWarning,
-              "closed " + state_->options.cache_dir->string() + ": " + report.status().message());
+  state_->log(LogLevel::kWarning, "closed " + state_->options.cache_dir.value_or("None").string() +
+                                      ": " + report.status().message());
 }
 
 Result<SaveOutcome> TieredCache::save_block(const BlockHash& key, BlockInput block) {
@@ -87,17 +93,21 @@ Result<SaveOutcome> TieredCache::save_block(const BlockHash& key, BlockInput blo
 }
 
 Result<std::vector<LayerState>> TieredCache::load_block(const BlockHash& key) {
-  KVKEEP_TRY_ASSIGN(LoadedBlock block, load_block_with_info(key));
+  KVKEEP_TRY_ASSIGN(LoadedBlock block, load_block_with_info(key, true));
   return std::move(block.layers);
 }
 
-Result<LoadedBlock> TieredCache::load_block_with_info(const BlockHash& key) {
-  return std::move(load_blocks({&key, 1}, BatchMode::kEach).front());
+Result<LoadedBlock> TieredCache::load_block_with_info(const BlockHash& key, bool promote) {
+  return std::move(load({&key, 1}, BatchMode::kEach, promote).front());
 }
 
 BatchResult TieredCache::load_blocks(std::span<const BlockHash> keys, BatchMode mode) {
+  return load(keys, mode, true);
+}
+
+BatchResult TieredCache::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
   const CallGate::Pass pass(state_->gate);
-  if (pass) return loader_.load(keys, mode);
+  if (pass) return loader_.load(keys, mode, promote);
   const Status closed(Code::kFailedPrecondition, MissReason::kClosed, "the cache is closed");
   BatchResult results(mode == BatchMode::kPrefix ? std::min<size_t>(keys.size(), 1) : keys.size(),
                       closed);
@@ -109,7 +119,18 @@ bool TieredCache::has_block(const BlockHash& key) const {
   const CallGate::Pass pass(state_->gate);
   if (!pass) return false;
   LockedEntry locked(state_->index, key);
-  return locked.get() != nullptr && locked.get()->servable();
+  return locked.get() != nullptr && locked.get()->loadable(state_->clock().mono());
+}
+
+size_t TieredCache::preload(std::span<const BlockHash> keys) {
+  const CallGate::Pass pass(state_->gate);
+  return pass ? preload_blocks(*state_, loader_, keys) : 0;
+}
+
+Explanation TieredCache::why(const BlockHash& key) const {
+  const CallGate::Pass pass(state_->gate);
+  if (pass) return loader_.explain(key);
+  return {{}, MissReason::kClosed, std::string(explain(MissReason::kClosed))};
 }
 
 std::optional<BlockMeta> TieredCache::block_meta(const BlockHash& key) const {
@@ -120,7 +141,9 @@ std::optional<BlockMeta> TieredCache::block_meta(const BlockHash& key) const {
   {
     LockedEntry locked(state_->index, key);
     const Entry* entry = locked.get();
-    if (entry == nullptr || !entry->servable()) return std::nullopt;
+    const bool listed = entry != nullptr && entry->servable() &&
+                        (entry->pending != nullptr || entry->file.state == FileState::kDurable);
+    if (!listed) return std::nullopt;
     if (entry->pending != nullptr) image = entry->pending->image;
     meta.file_size = image != nullptr ? image->file_bytes() : entry->file.file_bytes;
     meta.last_access = entry->file.last_access;
@@ -143,13 +166,32 @@ Result<bool> TieredCache::delete_block(const BlockHash& key) {
   return remove_block(*state_, key);
 }
 
+Result<bool> TieredCache::report_bad(const BlockHash& key) {
+  const CallGate::Pass pass(state_->gate);
+  if (!pass) return closed_status();
+  return report_bad_block(*state_, key);
+}
+
+size_t TieredCache::clear_hot(HotClear how) {
+  const CallGate::Pass pass(state_->gate);
+  return pass ? state_->hot.clear(how) : 0;
+}
+
+uint64_t TieredCache::shrink_hot_to(uint64_t bytes, const HashSet& keep) {
+  const CallGate::Pass pass(state_->gate);
+  return pass ? state_->hot.shrink_to(bytes, keep) : 0;
+}
+
+void TieredCache::set_hot_max_bytes(uint64_t bytes) { state_->hot.set_max_bytes(bytes); }
+
 Result<FlushReport> TieredCache::flush(std::optional<Duration> limit) {
   const CallGate::Pass pass(state_->gate);
   if (!pass) return closed_status();
   std::optional<Duration> deadline;
   if (limit) deadline = state_->clock().mono() + *limit;
+  const bool all_queued = state_->hot.write_dirty(false, deadline);
   WriteQueue::Report report = state_->queue.wait_finished(deadline);
-  if (!report.in_time) {
+  if (!report.in_time || !all_queued) {
     return Status(Code::kDeadlineExceeded,
                   std::to_string(state_->queue.blocks()) + " blocks are not written yet");
   }
@@ -158,7 +200,10 @@ Result<FlushReport> TieredCache::flush(std::optional<Duration> limit) {
 
 Result<CloseReport> TieredCache::close(std::optional<Duration> limit) {
   MutexLock lock(close_mu_);
-  if (!report_) report_ = shut(limit.value_or(state_->options.close_deadline));
+  if (!report_) {
+    const Duration usual = state_->hot.enabled() ? kCloseHotWithin : kCloseWithin;
+    report_ = shut(limit.value_or(state_->options.close_deadline.value_or(usual)));
+  }
   if (report_->abandoned.empty()) return *report_;
   return Status(Code::kDeadlineExceeded, std::to_string(report_->abandoned.size()) +
                                              " blocks were not written in time, the first " +
@@ -170,27 +215,42 @@ CloseReport TieredCache::shut(Duration limit) {
   state_->gate.close();
   state_->queue.close();  // Savers that wait for room leave.
   const bool left = state_->gate.wait_empty(state_->clock(), deadline);
+  state_->hot.write_dirty(false, deadline);
   WriteQueue::Report queue = state_->queue.wait_finished(deadline);
   CloseReport report{queue.written, std::move(queue.failed), {}};
-  if (!queue.in_time) report.abandoned = abandon_pending();
-  refresh_file_times(deadline);
-  // With a call still stuck in the system, the owner lock lasts until that call has ended (RUL-57).
-  if (left && queue.in_time) state_->directory->release_owner();
+  report.abandoned = abandon_unwritten(report.failed);
+  if (!report.abandoned.empty()) {
+    state_->log(LogLevel::kWarning, "closing: " + std::to_string(report.flushed) +
+                                        " blocks were written, " +
+                                        std::to_string(report.abandoned.size()) + " were not");
+  }
+  state_->hot.leave();
+  if (state_->has_disk()) close_store(deadline, left && queue.in_time);
   return report;
 }
 
+void TieredCache::close_store(Duration deadline, bool calls_have_left) {
+  refresh_file_times(deadline);
+  // With a call still stuck in the system, the owner lock lasts until that call has ended (RUL-57).
+  if (calls_have_left) state_->directory->release_owner();
+}
+
 // Whatever is not written by now will not be: a write that wakes up later only removes its own
-// file.
-std::vector<BlockHash> TieredCache::abandon_pending() {
+// file. Blocks of the hot tier whose write failed are named as failed already.
+std::vector<BlockHash> TieredCache::abandon_unwritten(const std::vector<BlockHash>& failed) {
+  const HashSet named(failed.begin(), failed.end());
   std::vector<BlockHash> abandoned;
   for (const BlockHash& hash : state_->index.keys()) {
     std::unique_ptr<PendingBlock> cancelled;
     LockedEntry locked(state_->index, hash);
-    if (locked.get() == nullptr || locked.get()->pending == nullptr) continue;
-    abandoned.push_back(hash);
-    if (!locked.get()->busy()) cancelled = cancel_pending(*state_, locked, hash);
+    if (locked.get() == nullptr) continue;
+    const bool pending = locked.get()->pending != nullptr;
+    const bool dirty = locked.get()->hot != nullptr && locked.get()->hot->dirty;
+    if (!pending && !dirty) continue;
+    state_->stats.add(&CacheStats::ssd_write_drops);
+    if (pending || named.count(hash) == 0) abandoned.push_back(hash);
+    if (pending && !locked.get()->busy()) cancelled = cancel_pending(*state_, locked, hash);
   }
-  state_->stats.add(&CacheStats::ssd_write_drops, abandoned.size());
   return abandoned;
 }
 
@@ -218,8 +278,8 @@ CacheStats TieredCache::stats() const {
   stats.num_blocks = totals.servable;
   stats.file_bytes = totals.file_bytes;
   stats.incompatible_files = totals.incompatible;
-  stats.total_size_bytes = state_->account->tracked();
-  stats.allocated_bytes = state_->account->used();
+  stats.total_size_bytes = tracked_size();
+  stats.allocated_bytes = state_->has_disk() ? state_->account->used() : 0;
   stats.max_size_bytes = max_size();
   stats.configured_max_size_bytes = state_->options.max_size_bytes;
   stats.foreign_files = state_->foreign_files;
@@ -227,7 +287,15 @@ CacheStats TieredCache::stats() const {
   stats.quarantine_bytes = state_->quarantine_bytes;
   stats.pending_blocks = state_->queue.blocks();
   stats.pending_bytes = state_->queue.bytes();
+  const HotBudget::Share hot = state_->hot.share();
+  stats.hot_cache_entries = hot.blocks;
+  stats.hot_cache_size_bytes = hot.bytes;
+  stats.hot_cache_max_bytes = state_->hot.max_bytes();
+  stats.hot_dirty_blocks = state_->hot.dirty_blocks();
   stats.ram_bytes = state_->pool->in_use_bytes();
+  // Read one after the other, so the sum may be off for a moment.
+  const uint64_t held = stats.hot_cache_size_bytes + stats.pending_bytes;
+  stats.lent_bytes = stats.ram_bytes - std::min(stats.ram_bytes, held);
   return stats;
 }
 
@@ -235,18 +303,23 @@ size_t TieredCache::size() const {
   return state_->gate.is_closed() ? 0 : state_->index.totals().servable;
 }
 
-uint64_t TieredCache::max_size() const { return state_->account->limit(); }
+uint64_t TieredCache::max_size() const {
+  return state_->has_disk() ? state_->account->limit() : state_->options.max_size_bytes;
+}
 
-uint64_t TieredCache::tracked_size() const { return state_->account->tracked(); }
+uint64_t TieredCache::tracked_size() const {
+  return state_->has_disk() ? state_->account->tracked() : 0;
+}
 
 size_t TieredCache::tracked_count() const { return state_->index.totals().entries; }
 
 std::filesystem::path TieredCache::block_path(const BlockHash& key) const {
+  if (!state_->options.cache_dir) return {};
   return *state_->options.cache_dir / kvkeep::block_path(key);
 }
 
 std::string TieredCache::debug_string() const {
-  return "TieredBlockCache(dir=" + state_->options.cache_dir->string() +
+  return "TieredBlockCache(dir=" + state_->options.cache_dir.value_or("None").string() +
          ", size=" + format_bytes(tracked_size()) + "/" + format_bytes(max_size()) +
          ", files=" + std::to_string(state_->index.totals().files) + ")";
 }

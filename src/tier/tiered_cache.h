@@ -34,11 +34,17 @@ class TieredCache final : public TieredBlockCache {
 
   Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) override;
   Result<std::vector<LayerState>> load_block(const BlockHash& key) override;
-  Result<LoadedBlock> load_block_with_info(const BlockHash& key) override;
+  Result<LoadedBlock> load_block_with_info(const BlockHash& key, bool promote = true) override;
   BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) override;
+  size_t preload(std::span<const BlockHash> keys) override;
   bool has_block(const BlockHash& key) const override;
+  Explanation why(const BlockHash& key) const override;
   std::optional<BlockMeta> block_meta(const BlockHash& key) const override;
   Result<bool> delete_block(const BlockHash& key) override;
+  Result<bool> report_bad(const BlockHash& key) override;
+  size_t clear_hot(HotClear how) override;
+  uint64_t shrink_hot_to(uint64_t bytes, const HashSet& keep = {}) override;
+  void set_hot_max_bytes(uint64_t bytes) override;
   Result<FlushReport> flush(std::optional<Duration> limit) override;
   Result<CloseReport> close(std::optional<Duration> limit) override;
   CacheStats stats() const override;
@@ -51,13 +57,15 @@ class TieredCache final : public TieredBlockCache {
 
  private:
   explicit TieredCache(std::shared_ptr<CacheState> state);
+  BatchResult load(std::span<const BlockHash> keys, BatchMode mode, bool promote);
   CloseReport shut(Duration limit);
-  std::vector<BlockHash> abandon_pending();
+  std::vector<BlockHash> abandon_unwritten(const std::vector<BlockHash>& failed);
+  void close_store(Duration deadline, bool calls_have_left);
   void refresh_file_times(Duration deadline);
 
   const std::shared_ptr<CacheState> state_;
   BlockSaver saver_;
-  BlockLoader loader_;
+  mutable BlockLoader loader_;
   Mutex close_mu_;  // Held for the whole of a close: a second caller waits for the first one's
                     // report.
   std::optional<CloseReport> report_ KVKEEP_GUARDED_BY(close_mu_);

@@ -1,17 +1,23 @@
 #include "tier/write_queue.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace kvkeep {
 
-std::optional<Ticket> WriteQueue::take_ticket(uint64_t ram_bytes, Duration wait) {
+std::optional<Ticket> WriteQueue::take_ticket(uint64_t ram_bytes, Duration wait,
+                                              Entrance entrance) {
   MutexLock lock(mu_);
   const Duration deadline = clock_->mono() + wait;
-  while (!closed_ && !has_room(ram_bytes)) {
-    if (!changed_.wait_until(mu_, *clock_, deadline) && !has_room(ram_bytes)) return std::nullopt;
+  const auto is_closed = [&]() KVKEEP_REQUIRES(mu_) {
+    return closed_ && entrance != Entrance::kFlush;
+  };
+  while (!is_closed() && !has_room(ram_bytes, entrance)) {
+    const bool in_time = changed_.wait_until(mu_, *clock_, deadline);
+    if (!in_time && !has_room(ram_bytes, entrance)) return std::nullopt;
   }
-  if (closed_) return std::nullopt;
-  const Ticket ticket{++last_generation_, ram_bytes};
+  if (is_closed()) return std::nullopt;
+  const Ticket ticket{++last_generation_};
   open_.emplace(ticket.generation, ram_bytes);
   open_bytes_ += ram_bytes;
   return ticket;
@@ -19,14 +25,16 @@ std::optional<Ticket> WriteQueue::take_ticket(uint64_t ram_bytes, Duration wait)
 
 void WriteQueue::push(QueuedWrite write) {
   MutexLock lock(mu_);
-  pushed_.push_back(std::move(write));
+  (write.can_wait_until ? can_wait_ : pushed_).push_back(std::move(write));
 }
 
 std::optional<QueuedWrite> WriteQueue::pop() {
   MutexLock lock(mu_);
-  if (pushed_.empty()) return std::nullopt;
-  QueuedWrite write = std::move(pushed_.front());
-  pushed_.pop_front();
+  const bool waited = !can_wait_.empty() && can_wait_.front().can_wait_until <= clock_->mono();
+  std::deque<QueuedWrite>& from = pushed_.empty() || waited ? can_wait_ : pushed_;
+  if (from.empty()) return std::nullopt;
+  QueuedWrite write = std::move(from.front());
+  from.pop_front();
   return write;
 }
 
@@ -74,17 +82,19 @@ uint64_t WriteQueue::bytes() const {
   return open_bytes_;
 }
 
-bool WriteQueue::has_room(uint64_t ram_bytes) const {
+bool WriteQueue::has_room(uint64_t ram_bytes, Entrance entrance) const {
   if (open_.empty()) return true;
-  return open_.size() < max_blocks_ && open_bytes_ <= max_bytes_ &&
+  const uint32_t blocks =
+      entrance == Entrance::kBackground ? std::max(1u, max_blocks_ / 2) : max_blocks_;
+  return open_.size() < blocks && open_bytes_ <= max_bytes_ &&
          ram_bytes <= max_bytes_ - open_bytes_;
 }
 
 void WriteQueue::release(const Ticket& ticket) {
-  const auto removed = open_.erase(ticket.generation);
-  assert(removed == 1);
-  static_cast<void>(removed);
-  open_bytes_ -= ticket.ram_bytes;
+  const auto open = open_.find(ticket.generation);
+  assert(open != open_.end());
+  open_bytes_ -= open->second;
+  open_.erase(open);
   changed_.notify_all();
 }
 

@@ -21,12 +21,13 @@ namespace kvkeep {
 
 struct Ticket {
   uint64_t generation = 0;
-  uint64_t ram_bytes = 0;
 };
 
 struct QueuedWrite {
   BlockHash hash;
   Ticket ticket;
+  // Low priority until this time of the clock: written when nothing else is queued.
+  std::optional<Duration> can_wait_until{};
 };
 
 enum class WriteEnd : uint8_t { kWritten, kCancelled, kFailed };
@@ -36,11 +37,17 @@ class WriteQueue {
   WriteQueue(uint32_t max_blocks, uint64_t max_bytes, std::shared_ptr<Clock> clock)
       : max_blocks_(max_blocks), max_bytes_(max_bytes), clock_(std::move(clock)) {}
 
+  enum class Entrance : uint8_t {
+    kSaver,       // Until the queue is closed.
+    kFlush,       // Also then.
+    kBackground,  // Half of the blocks at most, and none after the queue is closed.
+  };
   // Waits at most `wait` for room. One block always fits into an empty queue. None if the queue
   // stayed full or is closed.
-  std::optional<Ticket> take_ticket(uint64_t ram_bytes, Duration wait) KVKEEP_EXCLUDES(mu_);
+  std::optional<Ticket> take_ticket(uint64_t ram_bytes, Duration wait, Entrance entrance)
+      KVKEEP_EXCLUDES(mu_);
   void push(QueuedWrite write) KVKEEP_EXCLUDES(mu_);
-  // The oldest pushed one, if any.
+  // The oldest pushed one that need not wait any more, if any.
   std::optional<QueuedWrite> pop() KVKEEP_EXCLUDES(mu_);
   // Gives the ticket's room back. `hash` goes into the next report if the write failed.
   void finish(const QueuedWrite& write, WriteEnd end) KVKEEP_EXCLUDES(mu_);
@@ -64,7 +71,7 @@ class WriteQueue {
  private:
   static constexpr size_t kMaxFailedNamed = 4096;
 
-  bool has_room(uint64_t ram_bytes) const KVKEEP_REQUIRES(mu_);
+  bool has_room(uint64_t ram_bytes, Entrance entrance) const KVKEEP_REQUIRES(mu_);
   void release(const Ticket& ticket) KVKEEP_REQUIRES(mu_);
 
   const uint32_t max_blocks_;
@@ -73,6 +80,7 @@ class WriteQueue {
   mutable Mutex mu_;
   CondVar changed_;
   std::deque<QueuedWrite> pushed_ KVKEEP_GUARDED_BY(mu_);
+  std::deque<QueuedWrite> can_wait_ KVKEEP_GUARDED_BY(mu_);
   std::map<uint64_t, uint64_t> open_ KVKEEP_GUARDED_BY(mu_);  // Generation -> bytes of its ticket.
   uint64_t open_bytes_ KVKEEP_GUARDED_BY(mu_) = 0;
   uint64_t last_generation_ KVKEEP_GUARDED_BY(mu_) = 0;

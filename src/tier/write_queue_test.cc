@@ -20,8 +20,8 @@ class WriteQueueTest : public ::testing::Test {
 
 TEST_F(WriteQueueTest, GivesBlocksInTheOrderTheyWerePushed) {
   testing::proves("WRITER-01");
-  const auto first = queue_.take_ticket(10, {});
-  const auto second = queue_.take_ticket(10, {});
+  const auto first = queue_.take_ticket(10, {}, WriteQueue::Entrance::kSaver);
+  const auto second = queue_.take_ticket(10, {}, WriteQueue::Entrance::kSaver);
   queue_.push({key(1), *first});
   queue_.push({key(2), *second});
   EXPECT_EQ(queue_.pop()->hash, key(1));
@@ -32,22 +32,22 @@ TEST_F(WriteQueueTest, GivesBlocksInTheOrderTheyWerePushed) {
 
 TEST_F(WriteQueueTest, IsBoundedInBlocksAndInBytes) {
   testing::proves("WRITER-05", "DEF-21");
-  const auto a = queue_.take_ticket(90, {});
-  EXPECT_FALSE(queue_.take_ticket(11, {}).has_value());
-  const auto b = queue_.take_ticket(10, {});
+  const auto a = queue_.take_ticket(90, {}, WriteQueue::Entrance::kSaver);
+  EXPECT_FALSE(queue_.take_ticket(11, {}, WriteQueue::Entrance::kSaver).has_value());
+  const auto b = queue_.take_ticket(10, {}, WriteQueue::Entrance::kSaver);
   ASSERT_TRUE(b.has_value());
-  EXPECT_FALSE(queue_.take_ticket(0, {}).has_value());
+  EXPECT_FALSE(queue_.take_ticket(0, {}, WriteQueue::Entrance::kSaver).has_value());
   queue_.give_back(*a);
-  EXPECT_TRUE(queue_.take_ticket(90, {}).has_value());
+  EXPECT_TRUE(queue_.take_ticket(90, {}, WriteQueue::Entrance::kSaver).has_value());
 }
 
 TEST_F(WriteQueueTest, OneBlockAlwaysFitsIntoAnEmptyQueue) {
-  EXPECT_TRUE(queue_.take_ticket(1000, {}).has_value());
-  EXPECT_FALSE(queue_.take_ticket(1, {}).has_value());
+  EXPECT_TRUE(queue_.take_ticket(1000, {}, WriteQueue::Entrance::kSaver).has_value());
+  EXPECT_FALSE(queue_.take_ticket(1, {}, WriteQueue::Entrance::kSaver).has_value());
 }
 
 TEST_F(WriteQueueTest, ATicketHoldsItsRoomUntilItsWriteHasEnded) {
-  const auto ticket = queue_.take_ticket(100, {});
+  const auto ticket = queue_.take_ticket(100, {}, WriteQueue::Entrance::kSaver);
   queue_.push({key(1), *ticket});
   const auto item = queue_.pop();
   EXPECT_EQ(queue_.bytes(), 100u);
@@ -57,9 +57,10 @@ TEST_F(WriteQueueTest, ATicketHoldsItsRoomUntilItsWriteHasEnded) {
 }
 
 TEST_F(WriteQueueTest, ASaverWaitsNoLongerThanItWasTold) {
-  ASSERT_TRUE(queue_.take_ticket(100, {}).has_value());
+  ASSERT_TRUE(queue_.take_ticket(100, {}, WriteQueue::Entrance::kSaver).has_value());
   std::optional<Ticket> got;
-  std::thread saver([&] { got = queue_.take_ticket(1, std::chrono::seconds(1)); });
+  std::thread saver(
+      [&] { got = queue_.take_ticket(1, std::chrono::seconds(1), WriteQueue::Entrance::kSaver); });
   ASSERT_TRUE(clock_->wait_for_waiters(1));
   clock_->advance(std::chrono::seconds(1));
   saver.join();
@@ -67,9 +68,10 @@ TEST_F(WriteQueueTest, ASaverWaitsNoLongerThanItWasTold) {
 }
 
 TEST_F(WriteQueueTest, RoomWakesASaverThatWaits) {
-  const auto held = queue_.take_ticket(100, {});
+  const auto held = queue_.take_ticket(100, {}, WriteQueue::Entrance::kSaver);
   std::optional<Ticket> got;
-  std::thread saver([&] { got = queue_.take_ticket(1, std::chrono::seconds(1)); });
+  std::thread saver(
+      [&] { got = queue_.take_ticket(1, std::chrono::seconds(1), WriteQueue::Entrance::kSaver); });
   ASSERT_TRUE(clock_->wait_for_waiters(1));
   queue_.give_back(*held);
   saver.join();
@@ -77,18 +79,19 @@ TEST_F(WriteQueueTest, RoomWakesASaverThatWaits) {
 }
 
 TEST_F(WriteQueueTest, ClosingSendsWaitingSaversAway) {
-  ASSERT_TRUE(queue_.take_ticket(100, {}).has_value());
+  ASSERT_TRUE(queue_.take_ticket(100, {}, WriteQueue::Entrance::kSaver).has_value());
   std::optional<Ticket> got;
-  std::thread saver([&] { got = queue_.take_ticket(1, std::chrono::hours(1)); });
+  std::thread saver(
+      [&] { got = queue_.take_ticket(1, std::chrono::hours(1), WriteQueue::Entrance::kSaver); });
   ASSERT_TRUE(clock_->wait_for_waiters(1));
   queue_.close();
   saver.join();
   EXPECT_FALSE(got.has_value());
-  EXPECT_FALSE(queue_.take_ticket(1, {}).has_value());
+  EXPECT_FALSE(queue_.take_ticket(1, {}, WriteQueue::Entrance::kSaver).has_value());
 }
 
 TEST_F(WriteQueueTest, AReportNamesFailedBlocksOnce) {
-  const auto ticket = queue_.take_ticket(1, {});
+  const auto ticket = queue_.take_ticket(1, {}, WriteQueue::Entrance::kSaver);
   queue_.push({key(7), *ticket});
   queue_.finish(*queue_.pop(), WriteEnd::kFailed);
   const auto report = queue_.wait_finished(clock_->mono());
@@ -99,7 +102,7 @@ TEST_F(WriteQueueTest, AReportNamesFailedBlocksOnce) {
 }
 
 TEST_F(WriteQueueTest, WaitingEndsAtTheDeadline) {
-  const auto ticket = queue_.take_ticket(1, {});
+  const auto ticket = queue_.take_ticket(1, {}, WriteQueue::Entrance::kSaver);
   EXPECT_FALSE(queue_.wait_finished(clock_->mono()).in_time);
   queue_.give_back(*ticket);
   EXPECT_TRUE(queue_.wait_finished(clock_->mono()).in_time);
