@@ -44,7 +44,7 @@ class TestStore {
     seams.file_system = files;
     seams.engine = make_pread_engine(files);
     seams.pool = pool;
-    seams.nonce = "00000000000000" + std::to_string(10 + ++opened_ % 90);
+    seams.nonce = "00000000000000" + std::to_string(10 + ++process % 90);
     return TieredCache::open(options, {clock, executor, nullptr, logger}, std::move(seams));
   }
   void open() {
@@ -109,9 +109,7 @@ class TestStore {
   std::shared_ptr<FaultyFileSystem> files;
   std::unique_ptr<TieredCache> cache;
   uint64_t own_bytes = 0;
-
- private:
-  unsigned opened_ = 0;
+  unsigned process = 0;  // Each open is another process, of the next number.
 };
 
 }  // namespace kvkeep::testing
