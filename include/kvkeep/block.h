@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kvkeep/block_hash.h"
+#include "kvkeep/source.h"
 #include "kvkeep/tensor.h"
 
 namespace kvkeep {
@@ -86,13 +87,6 @@ struct BlockInfo {
   std::optional<std::vector<MetaState>> meta_states{};
   std::optional<BlockHash> parent{};
 };
-
-enum class Source : uint8_t {
-  kHot,      // From the hot tier.
-  kPending,  // From the write queue.
-  kDisk,     // Read and verified.
-};
-std::string_view name_of(Source source);
 
 struct LoadedBlock {
   std::vector<LayerState> layers{};

@@ -10,6 +10,7 @@
 #include "kvkeep/options.h"
 #include "kvkeep/reason.h"
 #include "kvkeep/size_string.h"
+#include "kvkeep/source.h"
 #include "kvkeep/stats.h"
 #include "kvkeep/status.h"
 #include "kvkeep/tensor.h"

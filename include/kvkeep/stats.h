@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kvkeep/reason.h"
+#include "kvkeep/source.h"
 
 namespace kvkeep {
 
@@ -18,6 +19,7 @@ namespace kvkeep {
   X(load_hits_disk, "of these, read from disk and verified")                           \
   X(unverified_loads, "of these, from files without a digest")                         \
   X(hits, "loads that returned a block plus saves of a block already present")         \
+  X(load_misses, "loads that returned nothing; the sum of miss_reason")                \
   X(misses, "loads that found nothing")                                                \
   X(loads, "blocks returned by loads")                                                 \
   X(saves, "blocks accepted")                                                          \
@@ -65,6 +67,29 @@ namespace kvkeep {
   X(lent_bytes, "RAM of images that only callers hold, or that are being read")      \
   X(ram_bytes, "RAM of all images: hot, pending and lent")
 
+// Times from the call to the block, of loads from one source.
+struct LoadTimes {
+  // A load counts in the first bucket whose bound it does not exceed, or in the last.
+  static constexpr std::array<uint64_t, 11> kBoundsMicros = {
+      1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
+  std::array<uint64_t, kBoundsMicros.size() + 1> buckets{};
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
+
+  void add(uint64_t ns);
+};
+
+// What a cache holds of one model: blocks that it serves now. The limits are the cache's own.
+struct ModelStats {
+  std::string model_name;         // As stored; empty if nothing matches.
+  uint64_t num_files = 0;         // At their final path.
+  uint64_t total_size_bytes = 0;  // That they occupy on disk.
+  uint64_t hot_cache_entries = 0;
+  uint64_t hot_cache_size_bytes = 0;  // RAM of their images.
+  uint64_t max_size_bytes = 0;
+  uint64_t hot_cache_max_bytes = 0;
+};
+
 // Threads: a plain value, one consistent snapshot.
 struct CacheStats {
 #define KVKEEP_X(name, help) uint64_t name = 0;
@@ -73,12 +98,20 @@ struct CacheStats {
 #undef KVKEEP_X
   std::array<uint64_t, kMissReasonCount> miss_reason{};  // Indexed by MissReason.
   std::array<uint64_t, kRefusalCount> save_refused{};    // Indexed by Refusal.
+  std::array<LoadTimes, kSourceCount> load_times{};      // Indexed by Source.
 
   uint64_t missed(MissReason reason) const { return miss_reason[static_cast<size_t>(reason)]; }
   uint64_t refused(Refusal reason) const { return save_refused[static_cast<size_t>(reason)]; }
+  const LoadTimes& times(Source source) const { return load_times[static_cast<size_t>(source)]; }
+  // Share of the limit in force that is tracked; 0 if the limit is 0.
+  double utilization() const;
 };
 
-// One JSON object: every field by name; miss_reason and save_refused as objects by reason.
+// One JSON object: every field by name; miss_reason and save_refused as objects by reason,
+// load_times by source.
 std::string to_json(const CacheStats& stats);
+// Prometheus text exposition (version 0.0.4): counters kvkeep_…_total, gauges kvkeep_…, histograms
+// kvkeep_load_seconds by source.
+std::string to_prometheus(const CacheStats& stats);
 
 }  // namespace kvkeep

@@ -23,16 +23,4 @@ NState make_pair_state(Tensor keys, Tensor values) {
   return state;
 }
 
-std::string_view name_of(Source source) {
-  switch (source) {
-    case Source::kHot:
-      return "hot";
-    case Source::kPending:
-      return "pending";
-    case Source::kDisk:
-      return "disk";
-  }
-  return "disk";
-}
-
 }  // namespace kvkeep

@@ -22,6 +22,9 @@ class Stats {
 
   void add(std::initializer_list<Delta> deltas) KVKEEP_EXCLUDES(mu_);
   void add(Counter counter, uint64_t amount = 1) KVKEEP_EXCLUDES(mu_) { add({{counter, amount}}); }
+  // A load that returned a block, `ns` nanoseconds after it was called.
+  void add_load(Source source, uint64_t ns, std::initializer_list<Delta> deltas)
+      KVKEEP_EXCLUDES(mu_);
   // A lookup that ended without a block. "Not found at all" also counts a miss of the seed's kind.
   void add_miss(MissReason reason, std::initializer_list<Delta> also = {}) KVKEEP_EXCLUDES(mu_);
   void add_refusal(Refusal reason, std::initializer_list<Delta> also = {}) KVKEEP_EXCLUDES(mu_);

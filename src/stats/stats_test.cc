@@ -49,5 +49,41 @@ TEST(Stats, JsonHasEveryNameOnce) {
   EXPECT_EQ(json["max_size_bytes"], 0);
 }
 
+TEST(Stats, TimesGoIntoTheFirstBucketThatHoldsThem) {
+  LoadTimes times;
+  for (const uint64_t ns : {0, 1000, 1001, 4000, 2'000'000'000}) times.add(ns);
+  EXPECT_EQ(times.buckets[0], 2u);
+  EXPECT_EQ(times.buckets[1], 2u);
+  EXPECT_EQ(times.buckets.back(), 1u);
+  EXPECT_EQ(times.count, 5u);
+}
+
+TEST(Stats, PrometheusTextHasCountersReasonsAndHistograms) {
+  CacheStats s;
+  s.lookups = 3;
+  s.num_blocks = 7;
+  s.miss_reason[static_cast<size_t>(MissReason::kDamaged)] = 2;
+  s.load_times[static_cast<size_t>(Source::kHot)].add(2000);
+  const std::string text = to_prometheus(s);
+  for (const char* line :
+       {"# TYPE kvkeep_lookups_total counter\nkvkeep_lookups_total 3\n", "kvkeep_num_blocks 7\n",
+        "kvkeep_miss_reason_total{reason=\"damaged\"} 2\n",
+        "kvkeep_load_seconds_bucket{source=\"hot\",le=\"1e-06\"} 0\n",
+        "kvkeep_load_seconds_bucket{source=\"hot\",le=\"4e-06\"} 1\n",
+        "kvkeep_load_seconds_bucket{source=\"hot\",le=\"+Inf\"} 1\n",
+        "kvkeep_load_seconds_sum{source=\"hot\"} 2e-06\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+}
+
+TEST(Stats, UtilizationIsAShareOfTheLimitInForce) {
+  testing::proves("STAT-05");
+  CacheStats s;
+  EXPECT_EQ(s.utilization(), 0.0);
+  s.max_size_bytes = 200;
+  s.total_size_bytes = 50;
+  EXPECT_EQ(s.utilization(), 0.25);
+}
+
 }  // namespace
 }  // namespace kvkeep

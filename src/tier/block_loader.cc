@@ -60,12 +60,13 @@ Stats::Counter hit_counter(Source source) {
 }  // namespace
 
 BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
+  const Duration called_at = state_.clock().mono();
   std::vector<Found> found = find_all(keys, mode);
   read(keys, found, promote);
   BatchResult results;
   results.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    results.push_back(deliver(keys[i], found[i]));
+    results.push_back(deliver(keys[i], found[i], called_at));
     found[i].image =
         Status(Code::kInternal, "delivered");  // The caller's views keep the image now.
     if (mode == BatchMode::kPrefix && !results.back().ok()) break;
@@ -210,14 +211,16 @@ Result<ImagePtr> BlockLoader::check(const BlockHash& hash, Found& found,
   return image;
 }
 
-Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& found) {
+Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& found,
+                                         Duration called_at) {
   if (!found.image.ok()) {
     count_miss(found.image.status());
     return found.image.status();
   }
   touch(hash, found.source);
-  count_hit(**found.image, found.source);
-  return Image::lend(*found.image, found.source);
+  LoadedBlock block = Image::lend(*found.image, found.source);
+  count_hit(**found.image, found.source, called_at);
+  return block;
 }
 
 // A block that was removed while it was read is still right; it is just not kept.
@@ -238,19 +241,21 @@ void BlockLoader::touch(const BlockHash& hash, Source source) {
   if (source != Source::kPending) state_.hot.touch(hash);
 }
 
-void BlockLoader::count_hit(const Image& image, Source source) {
+void BlockLoader::count_hit(const Image& image, Source source, Duration called_at) {
   const bool disk = source == Source::kDisk;
   const uint64_t hot = source == Source::kHot ? 1 : 0;
   const uint64_t unverified = image.header().has_digest ? 0 : 1;
-  state_.stats.add({{&CacheStats::lookups},
-                    {&CacheStats::load_hits},
-                    {hit_counter(source)},
-                    {&CacheStats::hot_cache_hits, hot},
-                    {&CacheStats::unverified_loads, disk ? unverified : 0},
-                    {&CacheStats::hits},
-                    {&CacheStats::loads},
-                    {&CacheStats::bytes_read, disk ? image.file_bytes() : 0},
-                    {&CacheStats::misaligned_tensors, disk ? image.misaligned_tensors() : 0}});
+  const Duration took = state_.clock().mono() - called_at;
+  state_.stats.add_load(source, static_cast<uint64_t>(took.count()),
+                        {{&CacheStats::lookups},
+                         {&CacheStats::load_hits},
+                         {hit_counter(source)},
+                         {&CacheStats::hot_cache_hits, hot},
+                         {&CacheStats::unverified_loads, disk ? unverified : 0},
+                         {&CacheStats::hits},
+                         {&CacheStats::loads},
+                         {&CacheStats::bytes_read, disk ? image.file_bytes() : 0},
+                         {&CacheStats::misaligned_tensors, disk ? image.misaligned_tensors() : 0}});
 }
 
 void BlockLoader::count_miss(const Status& missed) {

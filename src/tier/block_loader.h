@@ -49,9 +49,9 @@ class BlockLoader {
   void read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote);
   Result<ImagePtr> verify(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<ImagePtr> check(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
-  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found);
+  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, Duration called_at);
   void touch(const BlockHash& hash, Source source);
-  void count_hit(const Image& image, Source source);
+  void count_hit(const Image& image, Source source, Duration called_at);
 
   CacheState& state_;
   ReadFlights flights_;

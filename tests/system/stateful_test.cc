@@ -123,7 +123,8 @@ class Walk {
     TestBlock block = content(key, variant);
     block.input.write_back = pick(4) != 0;
     // The file of a suspect stays where it is if this write fails, and may be served again.
-    const bool suspect = store_.cache->why(block.hash).reason == MissReason::kSuspect;
+    const Explanation before = store_.cache->why(block.hash);
+    const bool suspect = before.reason == MissReason::kSuspect || before.source == Source::kDisk;
     const std::string outcome = store_.save(block);
     note("save " + std::to_string(key) + " variant " + std::to_string(variant) + ": " + outcome);
     if (outcome != "stored" && outcome != "queued") return;
@@ -272,7 +273,7 @@ class Walk {
   std::mt19937_64 random_;
   std::string history_;
   TestStore store_;
-  uint64_t held_hot_ = 0;  // After the step before.
+  uint64_t held_hot_ = 0;                 // After the step before.
   std::map<uint64_t, Variants> served_;   // What a load may return now.
   std::map<uint64_t, Variants> on_disk_;  // What it may return after a restart.
 };
