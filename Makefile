@@ -1,8 +1,9 @@
 # `make help` lists what there is. CMake alone works too: cmake --preset release.
 PREFIX ?= /usr/local
 SECONDS_PER_TARGET ?= 60
+WALKS ?= 3000
 
-.PHONY: build help demo test sanitize fuzz lint format wheel install uninstall clean
+.PHONY: build help demo test sanitize fuzz bench property mutants lint format wheel install uninstall clean
 
 build: ## the library, optimised and without assertions, in build/release
 	@tools/install-deps build
@@ -29,6 +30,24 @@ sanitize: ## the C++ tests under ASan with UBSan, and under TSan
 
 fuzz: ## each fuzz target for SECONDS_PER_TARGET (60)
 	@tools/fuzz $(SECONDS_PER_TARGET)
+
+bench: ## what kvkeep costs, beside baselines; BENCH_DIR names the drive, BENCH_ARGS=--large opens 100,000 blocks
+	@tools/install-deps build test python
+	@tools/install_python
+	@cmake --preset bench --log-level=WARNING
+	@cmake --build --preset bench --target kvkeep_bench
+	@build/bench/bench/kvkeep_bench $(BENCH_DIR) $(BENCH_ARGS)
+	@.venv/bin/python bench/against_safetensors.py $(BENCH_DIR)
+
+property: ## the random walk over everything, WALKS (3000) times
+	@tools/install-deps build test
+	@cmake --preset dev --log-level=WARNING
+	@cmake --build --preset dev --target system_test
+	@KVKEEP_WALKS=$(WALKS) KVKEEP_STEPS=500 build/dev/tests/system/system_test --gtest_filter='Stateful.*'
+
+mutants: ## would the tests notice? one-line faults, one at a time
+	@tools/install-deps build test
+	@tools/mutants
 
 lint: ## layers, format, house rules, headers, clang with -Wthread-safety
 	@tools/lint
