@@ -15,6 +15,7 @@ namespace kvkeep {
   X(kAbsent, "absent", "never stored here, or its file was removed from outside") \
   X(kEvicted, "evicted", "gave room to another block")                            \
   X(kDeleted, "deleted", "deleted by a caller")                                   \
+  X(kForgotten, "forgotten", "given up by a caller; file kept")                   \
   X(kDamaged, "damaged", "the bytes read fail digest, structure, key or rebuild") \
   X(kIdentity, "identity", "stored under another identity")                       \
   X(kLayout, "layout", "layer types, layer count or signature differ")            \

@@ -12,10 +12,16 @@ IndexTotals BlockIndex::totals() const {
 }
 
 std::vector<BlockHash> BlockIndex::keys() {
+  return keys_where([](const Entry&) { return true; });
+}
+
+std::vector<BlockHash> BlockIndex::keys_where(const std::function<bool(const Entry&)>& pure) {
   std::vector<BlockHash> keys;
   for (Shard& shard : shards_) {
     MutexLock lock(shard.mu);
-    for (const auto& [hash, entry] : shard.entries) keys.push_back(hash);
+    for (const auto& [hash, entry] : shard.entries) {
+      if (pure(entry)) keys.push_back(hash);
+    }
   }
   return keys;
 }

@@ -110,6 +110,8 @@ class BlockIndex {
   IndexTotals totals() const;
   // Every key that was present throughout the call, and perhaps others, in no particular order.
   std::vector<BlockHash> keys();
+  // Those of them whose entries satisfied `pure`, a function of the entry alone.
+  std::vector<BlockHash> keys_where(const std::function<bool(const Entry&)>& pure);
 
  private:
   friend class LockedEntry;

@@ -1,5 +1,7 @@
 #include "index/expectation.h"
 
+#include <algorithm>
+
 #include "hash/signature.h"
 
 namespace kvkeep {
@@ -8,12 +10,19 @@ namespace {
 bool same_types(const std::optional<std::vector<std::string>>& a,
                 const std::optional<std::vector<std::string>>& b) {
   if (a.has_value() != b.has_value()) return false;
-  return !a || canonical_types(*a) == canonical_types(*b);
+  return a == b || canonical_types(*a) == canonical_types(*b);
+}
+
+// Blocks without TurboQuant layers need no depth (DEF-55).
+bool needs_depth(const Expectation& expected) {
+  return expected.turboquant_bits && expected.layer_types &&
+         std::any_of(expected.layer_types->begin(), expected.layer_types->end(),
+                     is_turboquant_type);
 }
 
 std::optional<MissReason> signature_mismatch(const Expectation& expected, const Layout& layout) {
   if (layout.signature.empty()) {
-    return expected.turboquant_bits ? std::optional(MissReason::kBits) : std::nullopt;
+    return needs_depth(expected) ? std::optional(MissReason::kBits) : std::nullopt;
   }
   const std::optional<SignatureFields> stored = parse_signature(layout.signature);
   if (!stored) return MissReason::kLayout;
@@ -26,7 +35,7 @@ std::optional<MissReason> signature_mismatch(const Expectation& expected, const 
   if (canonical_types(stored->layer_types) != canonical_types(*expected.layer_types)) {
     return MissReason::kLayout;
   }
-  if (expected.turboquant_bits && stored->turboquant_bits != expected.turboquant_bits) {
+  if (needs_depth(expected) && stored->turboquant_bits != expected.turboquant_bits) {
     return MissReason::kBits;
   }
   return std::nullopt;
@@ -71,6 +80,34 @@ std::optional<MissReason> incompatibility(const Expectation& expected, const Lay
   if (!expected.layer_types) return std::nullopt;
   if (!same_types(expected.layer_types, layout.layer_types)) return MissReason::kLayout;
   return signature_mismatch(expected, layout);
+}
+
+std::optional<MissReason> staleness(const Expectation& expected, const Layout& layout) {
+  if (!expected.layer_types || expected.model_name.empty()) return std::nullopt;
+  if (layout.model_name != expected.model_name) return std::nullopt;
+  if (!layout.layer_types) {
+    return expected.turboquant_bits ? std::optional(MissReason::kBits) : std::nullopt;
+  }
+  if (!same_types(expected.layer_types, layout.layer_types)) return MissReason::kLayout;
+  if (!needs_depth(expected)) return std::nullopt;
+  const bool proven = signature_bits(layout.signature) == expected.turboquant_bits;
+  if (!proven || depth_contradicts(expected, layout)) return MissReason::kBits;
+  return std::nullopt;
+}
+
+bool depends_on_expectation(MissReason why) {
+  switch (why) {
+    case MissReason::kIdentity:
+    case MissReason::kModel:
+    case MissReason::kLayout:
+    case MissReason::kBlockSize:
+    case MissReason::kBits:
+    case MissReason::kUndigested:
+    case MissReason::kForgotten:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::optional<Refusal> contradiction(const Expectation& expected, const Layout& layout) {

@@ -8,6 +8,7 @@
 namespace kvkeep {
 namespace {
 
+using testing::proves;
 using Types = std::vector<std::string>;
 
 Layout layout_of(const std::string& model, Types types, std::optional<double> bits = {}) {
@@ -29,13 +30,13 @@ Expectation expect(const std::string& model, std::optional<Types> types = {}) {
 }
 
 TEST(Expectation, NothingExpectedAcceptsEveryReadableBlock) {
-  testing::proves("COMPAT-05", "COMPAT-06");
+  proves("COMPAT-05", "COMPAT-06");
   EXPECT_EQ(incompatibility({}, layout_of("any", {"KVCache"})), std::nullopt);
   EXPECT_EQ(incompatibility(expect("m"), layout_of("", {"KVCache"})), std::nullopt);
 }
 
 TEST(Expectation, EachFieldThatDiffersIsNamed) {
-  testing::proves("COMPAT-01", "COMPAT-02", "COMPAT-03");
+  proves("COMPAT-01", "COMPAT-02", "COMPAT-03");
   const Layout layout = layout_of("m", {"KVCache", "KVCache"});
   EXPECT_EQ(incompatibility(expect("n"), layout), MissReason::kModel);
   Expectation layers;
@@ -49,7 +50,7 @@ TEST(Expectation, EachFieldThatDiffersIsNamed) {
 }
 
 TEST(Expectation, LayerTypesAreComparedCanonically) {
-  testing::proves("COMPAT-04", "COMPAT-08");
+  proves("COMPAT-04", "COMPAT-08");
   const auto expected = expect("m", Types{"ArraysCache", "RotatingKVCache"});
   EXPECT_EQ(incompatibility(expected, layout_of("m", {"SizedArraysCache", "RotatingKVCache"})),
             std::nullopt);
@@ -65,7 +66,7 @@ TEST(Expectation, LayerTypesAreComparedCanonically) {
 }
 
 TEST(Expectation, SignaturesThatAreNotObjectsAreIncompatible) {
-  testing::proves("COMPAT-07", "COMPAT-09", "DEF-50");
+  proves("COMPAT-07", "COMPAT-09", "DEF-50");
   const auto expected = expect("m", Types{"KVCache"});
   Layout layout = layout_of("m", {"KVCache"});
   for (const char* signature : {"123", "[1, 2]", "null", "{not json", "{\"model_name\":5}"}) {
@@ -77,7 +78,7 @@ TEST(Expectation, SignaturesThatAreNotObjectsAreIncompatible) {
 }
 
 TEST(Expectation, BitDepthMustBeProvenWhereOneIsExpected) {
-  testing::proves("TQ-02", "TQ-03", "TQ-06", "RUL-21");
+  proves("TQ-02", "TQ-03", "TQ-06", "RUL-21");
   auto expected = expect("m", Types{"TurboQuantKVCache"});
   EXPECT_EQ(incompatibility(expected, layout_of("m", {"TurboQuantKVCache"}, 4.0)), std::nullopt);
   expected.turboquant_bits = 6.0;
@@ -92,8 +93,54 @@ TEST(Expectation, BitDepthMustBeProvenWhereOneIsExpected) {
   EXPECT_EQ(incompatibility({}, contradictory), MissReason::kBits);
 }
 
+TEST(Expectation, BlocksWithoutTurboQuantLayersNeedNoDepth) {
+  proves("DEF-55");
+  auto expected = expect("m", Types{"KVCache"});
+  expected.turboquant_bits = 6.0;
+  Layout layout = layout_of("m", {"KVCache"});
+  EXPECT_EQ(incompatibility(expected, layout), std::nullopt);
+  EXPECT_EQ(staleness(expected, layout), std::nullopt);
+  layout.signature = "";
+  EXPECT_EQ(incompatibility(expected, layout), std::nullopt);
+}
+
+TEST(Expectation, ASweepTakesOtherLayersOfTheSameModelOnly) {
+  auto expected = expect("m", Types{"ArraysCache"});
+  Layout other = layout_of("m", {"KVCache"});
+  EXPECT_EQ(staleness(expected, other), MissReason::kLayout);
+  EXPECT_EQ(staleness(expect("m"), other), std::nullopt);
+  EXPECT_EQ(staleness(expect("", Types{"ArraysCache"}), other), std::nullopt);
+  other.model_name = "n";
+  EXPECT_EQ(staleness(expected, other), std::nullopt);
+  other.model_name = "";
+  EXPECT_EQ(staleness(expected, other), std::nullopt);
+}
+
+TEST(Expectation, WhatIsNotIncompatibleIsNeverStale) {
+  const Types types[] = {{"KVCache"}, {"ArraysCache"}, {"TurboQuantKVCache"}};
+  size_t stale = 0;
+  for (const Types& wanted : types) {
+    for (const Types& stored : types) {
+      for (const auto bits : {std::optional<double>(), std::optional(4.0), std::optional(6.0)}) {
+        for (const char* model : {"m", "n", ""}) {
+          auto expected = expect("m", wanted);
+          expected.turboquant_bits = 6.0;
+          Layout layout = layout_of(model, stored, bits);
+          for (const bool untyped : {false, true}) {
+            if (untyped) layout.layer_types.reset();
+            if (!staleness(expected, layout)) continue;
+            ++stale;
+            EXPECT_NE(incompatibility(expected, layout), std::nullopt);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(stale, 0u);
+}
+
 TEST(Expectation, IdentityMustBeTheSameOrAbsentOnBothSides) {
-  testing::proves("RUL-18");
+  proves("RUL-18");
   Options options;
   options.identity = {{"adapter", "a1"}};
   const Expectation expected = expectation_of(options);
@@ -107,7 +154,7 @@ TEST(Expectation, IdentityMustBeTheSameOrAbsentOnBothSides) {
 }
 
 TEST(Expectation, ADigestCanBeRequired) {
-  testing::proves("RUL-16");
+  proves("RUL-16");
   Options options;
   options.require_digest = true;
   Layout layout = layout_of("m", {"KVCache"});
@@ -117,7 +164,7 @@ TEST(Expectation, ADigestCanBeRequired) {
 }
 
 TEST(Expectation, AnExpectedAliasMeansTheStoredName) {
-  testing::proves("SIG-13", "DEF-54");
+  proves("SIG-13", "DEF-54");
   Options options;
   options.layer_types = Types{"BufferedRotatingKVCache"};
   EXPECT_EQ(expectation_of(options).layer_types, Types{"RotatingKVCache"});
@@ -126,7 +173,7 @@ TEST(Expectation, AnExpectedAliasMeansTheStoredName) {
 }
 
 TEST(Expectation, SavesThatContradictItAreNamed) {
-  testing::proves("SAVE-28", "DEF-51");
+  proves("SAVE-28", "DEF-51");
   Expectation expected = expect("m", Types{"KVCache", "KVCache"});
   expected.num_layers = 4;
   EXPECT_EQ(contradiction(expected, layout_of("other", {"KVCache", "KVCache"})),

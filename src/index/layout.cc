@@ -1,5 +1,7 @@
 #include "index/layout.h"
 
+#include <bit>
+#include <cstdint>
 #include <tuple>
 
 #include "hash/signature.h"
@@ -32,7 +34,7 @@ std::string text_of(const Layout& l) {
   put(std::to_string(l.num_layers) + ',' + std::to_string(l.block_size));
   put(l.signature);
   put(l.identity.value_or("-"));
-  put(l.own_bits ? std::to_string(*l.own_bits) : "-");
+  put(l.own_bits ? std::to_string(std::bit_cast<uint64_t>(*l.own_bits)) : "-");
   text += l.has_digest ? 'd' : '-';
   text += l.layer_types ? std::to_string(l.layer_types->size()) : "-";
   for (const std::string& type : l.layer_types.value_or(std::vector<std::string>{})) put(type);
