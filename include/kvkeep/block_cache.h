@@ -81,6 +81,16 @@ struct BlockMeta {
   BlockInfo info;
 };
 
+// What blocks must be for a cache to serve them, as of now.
+struct ExpectedLayout {
+  std::string model_name;                               // Empty: any.
+  uint32_t num_layers = 0;                              // 0: any.
+  uint32_t block_size = 0;                              // Tokens; 0: any.
+  std::optional<std::vector<std::string>> layer_types;  // Absent: any.
+  std::optional<double> turboquant_bits;                // Bits per value; absent: any.
+  bool is_swept = false;  // sweep_stale_layouts() has been here since the last change.
+};
+
 class TieredBlockCache {
  public:
   // Creates the directory if it is missing, takes it for this process, and reads what it holds.
@@ -123,6 +133,31 @@ class TieredBlockCache {
   // Removes the block from every tier, also one that is tracked but not served. True if something
   // was removed. kUnavailable if the file could not be unlinked; it stays tracked.
   virtual Result<bool> delete_block(const BlockHash& key) = 0;
+
+  // Stops serving the block, for a caller that found it unusable although it looked right. What is
+  // in memory of it goes; its file stays, counted, until it is evicted, replaced by a save, or
+  // reconsidered because the expected layer types change. True if the block was served. Memory
+  // only; waits for a rename or unlink of the block that is under way.
+  virtual bool forget_block(const BlockHash& key) = 0;
+
+  // Layer types that blocks must have from now on, in place of Options::layer_types. Memory only.
+  // They become the names that saves write (BufferedRotatingKVCache: RotatingKVCache); a list that
+  // is empty or not UTF-8 changes nothing. Loads that are under way during a change are misses;
+  // files that were not served and fit now are served again, and blocks that do not fit are served
+  // until the sweep. A first save with layer types into a cache of a named model adopts them and
+  // sweeps.
+  //
+  // Only if none are expected yet. True if they are adopted.
+  virtual bool adopt_layer_types(std::span<const std::string> types) = 0;
+  // In any case, and with them a TurboQuant depth in bits per value, or none. True if that changes
+  // which blocks fit. A depth that is not finite changes nothing.
+  virtual bool set_expected_layer_types(std::span<const std::string> types,
+                                        std::optional<double> turboquant_bits = {}) = 0;
+  // Stops serving, as forget_block() does, each block of the expected model whose layer types or
+  // depth do not fit. Once per change; nothing while no model or no layer types are expected.
+  // Returns how many blocks that were. Memory only; waits as forget_block() does.
+  virtual size_t sweep_stale_layouts() = 0;
+  virtual ExpectedLayout expected_layout() const = 0;
 
   // The engine found a loaded block unusable: out of every tier, its file is kept aside. True if
   // something was removed.

@@ -61,12 +61,13 @@ Stats::Counter hit_counter(Source source) {
 
 BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
   const Duration called_at = state_.clock().mono();
+  const ExpectationPtr expected = state_.expectation.get();
   std::vector<Found> found = find_all(keys, mode);
-  read(keys, found, promote);
+  read(keys, found, promote, *expected);
   BatchResult results;
   results.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    results.push_back(deliver(keys[i], found[i], called_at));
+    results.push_back(deliver(keys[i], found[i], *expected, called_at));
     found[i].image =
         Status(Code::kInternal, "delivered");  // The caller's views keep the image now.
     if (mode == BatchMode::kPrefix && !results.back().ok()) break;
@@ -75,9 +76,10 @@ BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, b
 }
 
 bool BlockLoader::warm(const BlockHash& hash) {
+  const ExpectationPtr expected = state_.expectation.get();
   std::vector<Found> found = find_all({&hash, 1}, BatchMode::kEach);
   if (!found.front().on_disk()) return false;
-  read({&hash, 1}, found, true);
+  read({&hash, 1}, found, true, *expected);
   if (!found.front().image.ok()) return false;
   touch(hash, Source::kHot);
   LockedEntry locked(state_.index, hash);
@@ -142,7 +144,8 @@ void BlockLoader::prepare(const BlockHash& hash, Found& found) {
   }
 }
 
-void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote) {
+void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote,
+                       const Expectation& seen) {
   std::vector<ReadRequest> requests;
   std::vector<size_t> owners;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -155,7 +158,8 @@ void BlockLoader::read(std::span<const BlockHash> keys, std::vector<Found>& foun
       const size_t i = owners[index];
       Found& one = found[i];
       one.image = verify(keys[i], one, outcome);
-      if (one.image.ok() && promote) state_.hot.promote(keys[i], *one.image, one.generation);
+      const bool keep = one.image.ok() && promote && state_.expectation.is_current(seen);
+      if (keep) state_.hot.promote(keys[i], *one.image, one.generation);
       one.seat.land(one.image);
     });
   }
@@ -178,7 +182,6 @@ Result<ImagePtr> BlockLoader::verify(const BlockHash& hash, Found& found,
       break;
     case MissReason::kVersion:
     case MissReason::kUndigested:
-    case MissReason::kLayout:
       make_incompatible(state_, hash, found.generation, *image.status().miss_reason());
       break;
     case MissReason::kUnreadable:
@@ -200,22 +203,28 @@ Result<ImagePtr> BlockLoader::check(const BlockHash& hash, Found& found,
     return damaged(hash, "the file has " + std::to_string(outcome.bytes_read) +
                              " bytes instead of " + std::to_string(found.file_bytes));
   }
-  const DecodeContext context{hash, state_.expectation.require_digest};
+  const DecodeContext context{hash, state_.options.require_digest};
   Result<ImagePtr> image = decode_image(std::move(found.buffer), found.file_bytes, context);
   if (image.status().code() == Code::kResourceExhausted) return no_memory(image.status());
   if (!image.ok()) return image;
+  LayoutPtr layout = state_.layouts.intern((*image)->header());
+  if (layout == found.layout) return image;
   // Whole and of this key, but not what the index was told: another program replaced the file
   // (LOAD-16).
-  if (state_.layouts.intern((*image)->header()) != found.layout)
-    return miss(MissReason::kLayout, hash);
-  return image;
+  const auto why =
+      incompatibility(*state_.expectation.get(), *layout).value_or(MissReason::kLayout);
+  make_incompatible(state_, hash, found.generation, why, std::move(layout));
+  return miss(why, hash);
 }
 
+// RUL-48: what fitted when the load began may not fit any more.
 Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& found,
-                                         Duration called_at) {
-  if (!found.image.ok()) {
-    count_miss(found.image.status());
-    return found.image.status();
+                                         const Expectation& seen, Duration called_at) {
+  Status missed = found.image.status();
+  if (missed.ok() && !state_.expectation.is_current(seen)) missed = miss(MissReason::kLayout, hash);
+  if (!missed.ok()) {
+    count_miss(missed);
+    return missed;
   }
   touch(hash, found.source);
   LoadedBlock block = Image::lend(*found.image, found.source);
@@ -229,7 +238,7 @@ void BlockLoader::touch(const BlockHash& hash, Source source) {
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    if (entry == nullptr) return;
+    if (entry == nullptr || !entry->loadable(state_.clock().mono())) return;
     locked.touch();
     entry->file.used = true;
     entry->file.last_access = now;

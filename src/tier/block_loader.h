@@ -46,10 +46,12 @@ class BlockLoader {
   Found find(const BlockHash& hash);
   std::vector<Found> find_all(std::span<const BlockHash> keys, BatchMode mode);
   void prepare(const BlockHash& hash, Found& found);
-  void read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote);
+  void read(std::span<const BlockHash> keys, std::vector<Found>& found, bool promote,
+            const Expectation& seen);
   Result<ImagePtr> verify(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<ImagePtr> check(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
-  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, Duration called_at);
+  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, const Expectation& seen,
+                              Duration called_at);
   void touch(const BlockHash& hash, Source source);
   void count_hit(const Image& image, Source source, Duration called_at);
 

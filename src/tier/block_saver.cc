@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "codec/block_codec.h"
 #include "kvkeep/size_string.h"
+#include "tier/compatibility.h"
 #include "tier/removal.h"
 
 namespace kvkeep {
@@ -25,21 +26,43 @@ std::string contradiction_text(const Expectation& expected, const Layout& layout
   return "layers differ from those this cache is for (num_layers or layer_types)";
 }
 
+Status misfit() {
+  return refuse(Code::kFailedPrecondition, Refusal::kRefusedLayout,
+                "what this cache is for has changed during the save");
+}
+
+// What the caller left out is what the cache is for, so that the block is still served after a
+// restart.
+Status complete(BlockInput& input, const Expectation& expected) {
+  if (input.model_name.empty()) input.model_name = expected.model_name;
+  const bool has_types = input.layer_types && !input.layer_types->empty();
+  if (has_types || !expected.layer_types) return {};
+  if (expected.layer_types->size() != input.layers.size()) {
+    return refuse(Code::kFailedPrecondition, Refusal::kRefusedLayout,
+                  "layers: " + std::to_string(input.layers.size()) + "; this cache is for " +
+                      std::to_string(expected.layer_types->size()));
+  }
+  input.layer_types = expected.layer_types;
+  return {};
+}
+
 }  // namespace
 
 Result<SaveOutcome> BlockSaver::save(const BlockHash& hash, BlockInput input) {
+  adopt_from(state_, input);
+  const ExpectationPtr expected = state_.expectation.get();
   if (is_present(hash)) return save_present(hash, input);
   const bool hot = keeps_hot(input);
-  if (Status s = complete(input); !s.ok()) return count(std::move(s));
-  Result<ImagePtr> image = encode(hash, input);
+  if (Status s = complete(input, *expected); !s.ok()) return count(std::move(s));
+  Result<ImagePtr> image = encode(hash, input, *expected);
   if (!image.ok()) return count(image.status());
   LayoutPtr layout = state_.layouts.intern((*image)->header());
-  if (const auto why = contradiction(state_.expectation, *layout)) {
-    return count(refuse(Code::kFailedPrecondition, *why,
-                        contradiction_text(state_.expectation, *layout, *why)));
+  if (const auto why = contradiction(*expected, *layout)) {
+    return count(
+        refuse(Code::kFailedPrecondition, *why, contradiction_text(*expected, *layout, *why)));
   }
-  Result<SaveOutcome> outcome =
-      hot ? store_hot(hash, *image, layout) : accept(hash, *std::move(image), std::move(layout));
+  Result<SaveOutcome> outcome = hot ? store_hot(hash, *image, layout, *expected)
+                                    : accept(hash, *std::move(image), std::move(layout), *expected);
   if (!outcome.ok()) return count(outcome.status());
   return outcome;
 }
@@ -61,18 +84,20 @@ Result<SaveOutcome> BlockSaver::save_present(const BlockHash& hash, const BlockI
 }
 
 Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr& image,
-                                          const LayoutPtr& layout) {
+                                          const LayoutPtr& layout, const Expectation& expected) {
   if (state_.has_disk()) KVKEEP_TRY(fits_the_disk(*image));
-  switch (state_.hot.keep_new(hash, image, layout)) {
+  switch (state_.hot.keep_new(hash, image, layout, expected)) {
     case HotTier::Kept::kPresent:
       return count_present();
     case HotTier::Kept::kYes:
       state_.stats.add(&CacheStats::saves);
       return SaveOutcome::kStored;
+    case HotTier::Kept::kMisfit:
+      return misfit();
     case HotTier::Kept::kNoRoom:
       break;
   }
-  if (state_.has_disk()) return accept(hash, image, layout);
+  if (state_.has_disk()) return accept(hash, image, layout, expected);
   return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
                 "the block takes " + format_bytes(image->ram_bytes()) +
                     " of RAM, and there is no disk; hot_max_bytes is " +
@@ -120,28 +145,13 @@ bool BlockSaver::is_present(const BlockHash& hash) {
   return look(hash, generation) == Presence::kPresent;
 }
 
-// What the caller left out is what the cache is for, so that the block is still served after a
-// restart.
-Status BlockSaver::complete(BlockInput& input) const {
-  const Expectation& expected = state_.expectation;
-  if (input.model_name.empty()) input.model_name = expected.model_name;
-  const bool has_types = input.layer_types && !input.layer_types->empty();
-  if (has_types || !expected.layer_types) return {};
-  if (expected.layer_types->size() != input.layers.size()) {
-    return refuse(Code::kFailedPrecondition, Refusal::kRefusedLayout,
-                  "layers: " + std::to_string(input.layers.size()) + "; this cache is for " +
-                      std::to_string(expected.layer_types->size()));
-  }
-  input.layer_types = expected.layer_types;
-  return {};
-}
-
-Result<ImagePtr> BlockSaver::encode(const BlockHash& hash, const BlockInput& input) const {
+Result<ImagePtr> BlockSaver::encode(const BlockHash& hash, const BlockInput& input,
+                                    const Expectation& expected) const {
   EncodeContext context;
   context.created_at = state_.clock().wall();
-  context.block_size = state_.expectation.block_size;
-  context.turboquant_bits = state_.expectation.turboquant_bits;
-  context.identity = state_.expectation.identity;
+  context.block_size = expected.block_size;
+  context.turboquant_bits = expected.turboquant_bits;
+  context.identity = expected.identity;
   context.profile = state_.options.profile;
   Result<ImagePtr> image = encode_block(hash, input, context, *state_.pool);
   if (image.ok() || image.status().refusal()) return image;
@@ -153,7 +163,8 @@ Result<ImagePtr> BlockSaver::encode(const BlockHash& hash, const BlockInput& inp
   return image;
 }
 
-Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout) {
+Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout,
+                                       const Expectation& expected) {
   KVKEEP_TRY(fits_the_disk(*image));
   const uint64_t charge = round_up(image->file_bytes(), state_.directory->block_bytes());
   const std::optional<Ticket> ticket = state_.queue.take_ticket(
@@ -165,14 +176,15 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   auto pending = std::make_unique<PendingBlock>();
   *pending = {ticket->generation, PendingState::kQueued, charge, std::move(image),
               std::move(layout)};
-  bool queued = false;
-  if (!publish(hash, std::move(pending), queued)) {
+  const Published published = publish(hash, std::move(pending), expected);
+  if (published == Published::kPresent || published == Published::kMisfit) {
     state_.account->unreserve(charge);
     state_.queue.give_back(*ticket);
+    if (published == Published::kMisfit) return misfit();
     return count_present();
   }
   state_.stats.add(&CacheStats::saves);
-  if (queued) state_.enqueue({hash, *ticket});
+  if (published == Published::kQueued) state_.enqueue({hash, *ticket});
   return SaveOutcome::kQueued;
 }
 
@@ -184,21 +196,21 @@ Status BlockSaver::no_ticket() const {
                 "the write queue stayed full: the disk is slower than the saves");
 }
 
-// False if somebody else was faster. `queued` is false if the removal of the old file has to end
-// first.
-bool BlockSaver::publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending,
-                         bool& queued) {
+BlockSaver::Published BlockSaver::publish(const BlockHash& hash,
+                                          std::unique_ptr<PendingBlock> pending,
+                                          const Expectation& expected) {
   state_.departed.forget(hash);
   const double now = state_.clock().wall();
   LockedEntry locked(state_.index, hash);
+  if (!still_fits(state_, *pending->layout, expected)) return Published::kMisfit;
   Entry& entry = locked.get_or_add();
   locked.touch();
-  if (entry.servable()) return false;
-  queued = entry.file.state != FileState::kRemoving;
-  if (!queued) pending->state = PendingState::kParked;
+  if (entry.servable()) return Published::kPresent;
+  const bool parked = entry.file.state == FileState::kRemoving;
+  if (parked) pending->state = PendingState::kParked;
   entry.pending = std::move(pending);
   entry.file.last_access = now;
-  return true;
+  return parked ? Published::kParked : Published::kQueued;
 }
 
 Status BlockSaver::count(Status refused) {

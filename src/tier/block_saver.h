@@ -20,20 +20,28 @@ class BlockSaver {
 
  private:
   enum class Presence : uint8_t { kAbsent, kPresent, kUnsure };
+  enum class Published : uint8_t {
+    kQueued,
+    kParked,   // The removal of the old file has to end first.
+    kPresent,  // Somebody else was faster.
+    kMisfit,   // The expectation has changed meanwhile.
+  };
 
   Presence look(const BlockHash& hash, uint64_t& generation);
   bool is_present(const BlockHash& hash);
   bool keeps_hot(const BlockInput& input) const;
   Result<SaveOutcome> save_present(const BlockHash& hash, const BlockInput& input);
   Result<SaveOutcome> store_hot(const BlockHash& hash, const ImagePtr& image,
-                                const LayoutPtr& layout);
+                                const LayoutPtr& layout, const Expectation& expected);
   Result<SaveOutcome> count_present();
-  Status complete(BlockInput& input) const;
-  Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input) const;
-  Result<SaveOutcome> accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout);
+  Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input,
+                          const Expectation& expected) const;
+  Result<SaveOutcome> accept(const BlockHash& hash, ImagePtr image, LayoutPtr layout,
+                             const Expectation& expected);
   Status fits_the_disk(const Image& image) const;
   Status no_ticket() const;
-  bool publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending, bool& queued);
+  Published publish(const BlockHash& hash, std::unique_ptr<PendingBlock> pending,
+                    const Expectation& expected);
 
   CacheState& state_;
   Reclaimer reclaimer_;

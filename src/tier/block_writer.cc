@@ -127,14 +127,21 @@ Status BlockWriter::settle_charge(Job& job, const TempFile& temp) {
 }
 
 bool BlockWriter::begin_commit(const Job& job) {
-  LockedEntry locked(state_.index, job.write.hash);
-  PendingBlock* pending = locked.get() == nullptr ? nullptr : locked.get()->pending.get();
-  if (pending == nullptr || pending->generation != job.write.ticket.generation) {
-    state_.stats.add(&CacheStats::writes_cancelled);
-    return false;
+  const auto stale = staleness(*state_.expectation.get(), *job.layout);
+  Withdrawn withdrawn;
+  {
+    LockedEntry locked(state_.index, job.write.hash);
+    PendingBlock* pending = locked.get() == nullptr ? nullptr : locked.get()->pending.get();
+    const bool gone = pending == nullptr || pending->generation != job.write.ticket.generation;
+    if (!gone && !stale) {
+      pending->state = PendingState::kCommitting;
+      return true;
+    }
+    if (!gone) withdrawn = withdraw(state_, locked, job.write.hash, *stale);
   }
-  pending->state = PendingState::kCommitting;
-  return true;
+  end_withdrawal(state_, job.write.hash, std::move(withdrawn));
+  state_.stats.add(&CacheStats::writes_cancelled);
+  return false;
 }
 
 void BlockWriter::end_commit(const Job& job) {

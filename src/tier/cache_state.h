@@ -14,8 +14,8 @@
 #include "disk/space_account.h"
 #include "disk/store_directory.h"
 #include "index/block_index.h"
+#include "index/current_expectation.h"
 #include "index/departed_keys.h"
-#include "index/expectation.h"
 #include "index/layout.h"
 #include "io/buffer_pool.h"
 #include "io/read_engine.h"
@@ -37,7 +37,7 @@ struct CacheState {
         hot(*this) {}
 
   const Options options;
-  const Expectation expectation;
+  CurrentExpectation expectation;
   const Environment environment;  // Every member set.
 
   std::shared_ptr<BufferPool> pool;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "kvkeep/size_string.h"
 #include "tier/cache_state.h"
+#include "tier/compatibility.h"
 
 namespace kvkeep {
 namespace {
@@ -29,7 +30,7 @@ void HotTier::set_max_bytes(uint64_t bytes) {
 }
 
 HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
-                                const LayoutPtr& layout) {
+                                const LayoutPtr& layout, const Expectation& seen) {
   const uint64_t generation = ++last_generation_;
   if (image->ram_bytes() > max_bytes()) return Kept::kNoRoom;
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kQueueWait);
@@ -38,19 +39,23 @@ HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
   const bool dirty = !state_.options.hot_only;
   auto hot = std::make_unique<HotBlock>(HotBlock{generation, dirty, image, layout});
   if (dirty) add_dirty(hash, generation);
+  Kept kept = Kept::kMisfit;
   {
     LockedEntry locked(state_.index, hash);
-    Entry& entry = locked.get_or_add();
-    locked.touch();
-    entry.file.last_access = now;
-    if (!entry.servable()) {
-      entry.hot = std::move(hot);
-      state_.departed.forget(hash);
-      return Kept::kYes;
+    if (still_fits(state_, *layout, seen)) {
+      Entry& entry = locked.get_or_add();
+      locked.touch();
+      entry.file.last_access = now;
+      if (!entry.servable()) {
+        entry.hot = std::move(hot);
+        state_.departed.forget(hash);
+        return Kept::kYes;
+      }
+      kept = Kept::kPresent;
     }
   }
   forget(hash, *hot);
-  return Kept::kPresent;
+  return kept;
 }
 
 bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation) {

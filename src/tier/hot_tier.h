@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "index/block_index.h"
+#include "index/expectation.h"
 #include "kvkeep/block_cache.h"
 #include "kvkeep/hot_budget.h"
 #include "tier/dirty_blocks.h"
@@ -39,9 +40,11 @@ class HotTier final : public HotOwner {
   size_t dirty_blocks() const { return dirty_.size(); }
   void set_max_bytes(uint64_t bytes);
 
-  enum class Kept : uint8_t { kYes, kPresent, kNoRoom };
-  // Keeps a block that is being saved. kPresent: somebody else was faster.
-  Kept keep_new(const BlockHash& hash, const ImagePtr& image, const LayoutPtr& layout);
+  enum class Kept : uint8_t { kYes, kPresent, kNoRoom, kMisfit };
+  // Keeps a block that is being saved. kPresent: somebody else was faster. kMisfit: the block does
+  // not fit what the cache expects by now; `seen` is what it was checked against.
+  Kept keep_new(const BlockHash& hash, const ImagePtr& image, const LayoutPtr& layout,
+                const Expectation& seen);
   // Keeps a block that was read as `file_generation`, unless it has left or changed since. Waits
   // for nothing; without room it is not kept.
   bool promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation);

@@ -92,6 +92,38 @@ std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& loc
   return pending;
 }
 
+Withdrawn withdraw(CacheState& state, LockedEntry& locked, const BlockHash& hash, MissReason why) {
+  Entry& entry = *locked.get();
+  assert(entry.servable());
+  Withdrawn withdrawn;
+  if (entry.pending != nullptr) withdrawn.pending = cancel_pending(state, locked, hash);
+  withdrawn.hot = std::move(entry.hot);
+  if (entry.file.state == FileState::kDurable) {
+    entry.file.state = FileState::kIncompatible;
+    entry.file.why = why;
+  } else if (entry.file.state == FileState::kNone) {
+    state.departed.remember(hash, why);
+  }
+  locked.erase_if_empty();
+  return withdrawn;
+}
+
+void end_withdrawal(CacheState& state, const BlockHash& hash, Withdrawn withdrawn) {
+  if (withdrawn.hot != nullptr) state.hot.forget(hash, *withdrawn.hot);
+}
+
+bool forget_block(CacheState& state, const BlockHash& hash) {
+  Withdrawn withdrawn;
+  {
+    LockedEntry locked(state.index, hash);
+    locked.wait_until_idle();
+    if (locked.get() == nullptr || !locked.get()->servable()) return false;
+    withdrawn = withdraw(state, locked, hash, MissReason::kForgotten);
+  }
+  end_withdrawal(state, hash, std::move(withdrawn));
+  return true;
+}
+
 Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
   std::unique_ptr<PendingBlock> cancelled;
   std::unique_ptr<HotBlock> cooled;
@@ -160,11 +192,12 @@ void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generat
 }
 
 void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t generation,
-                       MissReason why) {
+                       MissReason why, LayoutPtr layout) {
   LockedEntry locked(state.index, hash);
   if (!is_file_of(locked.get(), generation)) return;
   locked.get()->file.state = FileState::kIncompatible;
   locked.get()->file.why = why;
+  if (layout != nullptr) locked.get()->file.layout = std::move(layout);
 }
 
 void make_suspect(CacheState& state, const BlockHash& hash, uint64_t generation) {

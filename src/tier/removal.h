@@ -31,6 +31,24 @@ void file_stays(CacheState& state, const FileClaim& claim, BlockFile now);
 std::unique_ptr<PendingBlock> cancel_pending(CacheState& state, LockedEntry& locked,
                                              const BlockHash& hash);
 
+// What left the index. It may hold the last reference to an image: destroy it after the lock.
+struct Withdrawn {
+  std::unique_ptr<PendingBlock> pending;
+  std::unique_ptr<HotBlock> hot;
+};
+
+// Takes a served block out of service because of `why`: what is in memory goes, and the file stays,
+// counted but not served.
+// REQUIRES: the entry is servable and its file is not kRemoving; pending is not kCommitting.
+[[nodiscard]] Withdrawn withdraw(CacheState& state, LockedEntry& locked, const BlockHash& hash,
+                                 MissReason why);
+// Ends it, once the lock is released.
+void end_withdrawal(CacheState& state, const BlockHash& hash, Withdrawn withdrawn);
+
+// withdraw() for a caller that found the block unusable. False if the block was not served. Waits
+// for a rename or unlink of the block that is under way.
+bool forget_block(CacheState& state, const BlockHash& hash);
+
 // Removes the block from every tier. True if there was something.
 Result<bool> remove_block(CacheState& state, const BlockHash& hash);
 
@@ -42,9 +60,10 @@ Result<bool> report_bad_block(CacheState& state, const BlockHash& hash);
 // place.
 void quarantine_block(CacheState& state, const BlockHash& hash, uint64_t generation);
 
-// Stops serving the file that was read as `generation`, but keeps counting it.
+// Stops serving the file that was read as `generation`, but keeps counting it. `layout`: what it
+// really has, where that is not what the index was told.
 void make_incompatible(CacheState& state, const BlockHash& hash, uint64_t generation,
-                       MissReason why);
+                       MissReason why, LayoutPtr layout = nullptr);
 
 // Reading the file of `generation` failed. It is left alone for a while, longer each time; after
 // the third failure in a row it is not served any more, but stays counted.

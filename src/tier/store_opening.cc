@@ -29,7 +29,7 @@ Stock classify(CacheState& state, FoundBlock found, Duration now) {
   file.verified = now;
   if (!found.header) return stock;
   file.layout = state.layouts.intern(*found.header);
-  const auto why = incompatibility(state.expectation, *file.layout);
+  const auto why = incompatibility(*state.expectation.get(), *file.layout);
   if (!why) file.state = FileState::kDurable;
   file.why = why.value_or(MissReason::kAbsent);
   return stock;

@@ -5,6 +5,7 @@
 #include "disk/store_layout.h"
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
+#include "tier/compatibility.h"
 #include "tier/preload.h"
 #include "tier/removal.h"
 #include "tier/store_opening.h"
@@ -70,6 +71,12 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
     KVKEEP_TRY(take_stock(*state));
   }
   state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
+  if (!state->options.model_name.empty() && state->options.block_size == 0) {
+    // DEF-56.
+    state->log(LogLevel::kWarning,
+               "model_name without block_size: each block is stamped with its own token count, and "
+               "caches that name a block_size will not serve those of another length");
+  }
   return std::unique_ptr<TieredCache>(new TieredCache(std::move(state)));
 }
 
@@ -183,6 +190,28 @@ uint64_t TieredCache::shrink_hot_to(uint64_t bytes, const HashSet& keep) {
 }
 
 void TieredCache::set_hot_max_bytes(uint64_t bytes) { state_->hot.set_max_bytes(bytes); }
+bool TieredCache::forget_block(const BlockHash& key) {
+  const CallGate::Pass pass(state_->gate);
+  return pass && kvkeep::forget_block(*state_, key);
+}
+
+bool TieredCache::adopt_layer_types(std::span<const std::string> types) {
+  const CallGate::Pass pass(state_->gate);
+  return pass && kvkeep::adopt_layer_types(*state_, types);
+}
+
+bool TieredCache::set_expected_layer_types(std::span<const std::string> types,
+                                           std::optional<double> turboquant_bits) {
+  const CallGate::Pass pass(state_->gate);
+  return pass && kvkeep::set_expected_layer_types(*state_, types, turboquant_bits);
+}
+
+size_t TieredCache::sweep_stale_layouts() {
+  const CallGate::Pass pass(state_->gate);
+  return pass ? kvkeep::sweep_stale_layouts(*state_) : 0;
+}
+
+ExpectedLayout TieredCache::expected_layout() const { return kvkeep::expected_layout(*state_); }
 
 Result<FlushReport> TieredCache::flush(std::optional<Duration> limit) {
   const CallGate::Pass pass(state_->gate);

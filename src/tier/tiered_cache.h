@@ -45,6 +45,12 @@ class TieredCache final : public TieredBlockCache {
   size_t clear_hot(HotClear how) override;
   uint64_t shrink_hot_to(uint64_t bytes, const HashSet& keep = {}) override;
   void set_hot_max_bytes(uint64_t bytes) override;
+  bool forget_block(const BlockHash& key) override;
+  bool adopt_layer_types(std::span<const std::string> types) override;
+  bool set_expected_layer_types(std::span<const std::string> types,
+                                std::optional<double> turboquant_bits) override;
+  size_t sweep_stale_layouts() override;
+  ExpectedLayout expected_layout() const override;
   Result<FlushReport> flush(std::optional<Duration> limit) override;
   Result<CloseReport> close(std::optional<Duration> limit) override;
   CacheStats stats() const override;
