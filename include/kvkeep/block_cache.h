@@ -23,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvkeep/block.h"
@@ -133,6 +134,18 @@ class TieredBlockCache {
   // Removes the block from every tier, also one that is tracked but not served. True if something
   // was removed. kUnavailable if the file could not be unlinked; it stays tracked.
   virtual Result<bool> delete_block(const BlockHash& key) = 0;
+
+  // The same by the names of a generic cache: load_block(), and whether it was a hit; save_block();
+  // delete_block().
+  std::pair<std::optional<std::vector<LayerState>>, bool> fetch(const BlockHash& key) {
+    Result<std::vector<LayerState>> layers = load_block(key);
+    if (!layers.ok()) return {std::nullopt, false};
+    return {*std::move(layers), true};
+  }
+  Status store(const BlockHash& key, BlockInput block) {
+    return save_block(key, std::move(block)).status();
+  }
+  Result<bool> evict(const BlockHash& key) { return delete_block(key); }
 
   // Stops serving the block, for a caller that found it unusable although it looked right. What is
   // in memory of it goes; its file stays, counted, until it is evicted, replaced by a save, or

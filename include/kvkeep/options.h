@@ -55,6 +55,7 @@ struct Options {
   std::string model_name;
   uint32_t num_layers = 0;
   uint32_t block_size = 0;  // Tokens of a full block.
+  // With a model_name and no layer types, those of the first block saved with some are taken.
   std::optional<std::vector<std::string>> layer_types;
   // Whatever else changes the state: model digest, adapter, KV dtype, engine build, … A cache with
   // an identity serves only files of that identity; one without serves only files without.
