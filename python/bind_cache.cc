@@ -125,6 +125,11 @@ bool remove(const Cache& cache, nb::handle key) {
   return value_or_raise(without_gil([&] { return cache->delete_block(hash); }));
 }
 
+bool forget(const Cache& cache, nb::handle key) {
+  const BlockHash hash = to_key(key, Where("key"));
+  return without_gil([&] { return cache->forget_block(hash); });
+}
+
 nb::object flush(const Cache& cache, nb::handle timeout) {
   const auto limit = to_limit(timeout);
   const FlushReport report = value_or_raise(without_gil([&] { return cache->flush(limit); }));
@@ -203,6 +208,12 @@ constexpr const char* kDeleteDoc =
     "Removes the block everywhere. True if something was removed.\n\n"
     "kvkeep.Unavailable (an OSError) if its file could not be unlinked. Safe from any thread.";
 
+constexpr const char* kForgetDoc =
+    "Stops serving a block that turned out to be unusable. True if it was served.\n\n"
+    "Its file stays, counted, until it is evicted or a save replaces it; loads say 'forgotten'. "
+    "Safe\n"
+    "from any thread. False after close().";
+
 constexpr const char* kFlushDoc =
     "Waits until everything accepted before the call is at its final path.\n\n"
     "timeout: seconds; None waits without limit. kvkeep.DeadlineExceeded (a TimeoutError) if it "
@@ -239,6 +250,7 @@ void bind_calls(nb::class_<Cache>& type) {
           },
           nb::arg("keys"), kLoadEachDoc)
       .def("delete", remove, nb::arg("key"), kDeleteDoc)
+      .def("forget", forget, nb::arg("key"), kForgetDoc)
       .def("flush", flush, nb::arg("timeout") = nb::none(), kFlushDoc)
       .def("close", close, nb::arg("timeout") = nb::none(), kCloseDoc);
 }

@@ -66,7 +66,7 @@ def test_a_closed_cache_says_so(open_cache):
         with pytest.raises(kvkeep.Closed) as error:
             call()
         assert error.value.code == "failed_precondition" and "closed" in error.value.message
-    assert b"k" not in cache and len(cache) == 0
+    assert b"k" not in cache and len(cache) == 0 and not cache.forget(b"k")
     cache.stats(), repr(cache)
 
 
@@ -248,7 +248,7 @@ def test_load_many_ends_at_the_first_miss_and_load_each_does_not(open_cache):
     assert cache.load_many(iter(keys[:1]))[0].token_count == 1
 
 
-@pytest.mark.parametrize("call", ["load", "load_many", "load_each", "delete", "__contains__"])
+@pytest.mark.parametrize("call", ["load", "load_many", "load_each", "delete", "forget", "__contains__"])
 def test_what_is_no_key_is_refused_by_name(cache, call):
     many = call.startswith("load_")
     for wrong, kind in (("text", TypeError), (b"", ValueError), (bytes(120), ValueError)):
@@ -270,6 +270,18 @@ def test_a_missing_block_is_none_with_a_reason(cache):
     assert b"k" not in cache and len(cache) == 0
     assert cache.load(b"k") is None
     assert cache.stats()["miss_reason"]["deleted"] == 1
+
+
+def test_a_forgotten_block_is_not_served_and_its_file_stays(cache, tmp_path):
+    assert cache.forget(b"k") is False
+    cache.save(b"k", PAIR, token_count=1)
+    cache.flush()
+    file = only_file(tmp_path / "store").read_bytes()
+    assert cache.forget(b"k") is True and cache.forget(b"k") is False
+    assert b"k" not in cache and cache.load(b"k") is None
+    assert cache.stats()["miss_reason"]["forgotten"] == 1
+    assert only_file(tmp_path / "store").read_bytes() == file
+    assert cache.save(b"k", PAIR, token_count=1).outcome == "queued"
 
 
 @pytest.mark.proves("RUL-14", "RUL-32")

@@ -91,7 +91,7 @@ def test_everything_public_is_documented():
     for name in kvkeep.__all__:
         value = getattr(kvkeep, name)
         assert name == "__version__" or inspect.getdoc(value), name
-    for name in "save load load_many load_each delete flush close stats".split():
+    for name in "save load load_many load_each delete forget flush close stats".split():
         assert inspect.getdoc(getattr(kvkeep.BlockCache, name)), name
 
 
