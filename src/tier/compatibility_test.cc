@@ -393,6 +393,20 @@ TEST_F(CompatibilityTest, OpenWarnsOfAModelWithoutABlockSize) {
   EXPECT_EQ(store_.logger->count(LogLevel::kWarning), 0u);
 }
 
+TEST_F(CompatibilityTest, OpenWarnsOfAProfileWithoutDigests) {
+  proves("RUL-16");
+  store_.options.model_name = "";
+  store_.open();
+  EXPECT_EQ(store_.logger->count(LogLevel::kWarning), 0u);
+  store_.options.profile = Profile::kSeedExact;
+  store_.restart();
+  EXPECT_EQ(store_.logger->count("profile seed-exact"), 1u);
+  EXPECT_EQ(store_.logger->count(LogLevel::kWarning), 1u);
+  store_.save_and_write(typed(1, "KVCache"));
+  EXPECT_EQ(store_.load(typed(1, "KVCache")), "disk");
+  EXPECT_EQ(stats().unverified_loads, 1u);
+}
+
 TEST_F(CompatibilityTest, AFileOfAnotherIdentityThatTookThePlaceIsAMissByIdentity) {
   proves("RUL-18", "LOAD-16");
   store_.options.identity = {{"adapter", "a1"}};

@@ -52,6 +52,20 @@ StoreDirectory::Settings directory_settings(const CacheState& state, std::string
   return settings;
 }
 
+// Options that are allowed and cost something later (DEF-56, RUL-16).
+void warn_of_options(const CacheState& state) {
+  if (!state.options.model_name.empty() && state.options.block_size == 0) {
+    state.log(LogLevel::kWarning,
+              "model_name without block_size: each block is stamped with its own token count, and "
+              "caches that name a block_size will not serve those of another length");
+  }
+  if (state.options.profile == Profile::kSeedExact) {
+    state.log(LogLevel::kWarning,
+              "profile seed-exact: files are written without a digest, so damage to them is not "
+              "noticed");
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environment environment,
@@ -71,12 +85,7 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
     KVKEEP_TRY(take_stock(*state));
   }
   state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
-  if (!state->options.model_name.empty() && state->options.block_size == 0) {
-    // DEF-56.
-    state->log(LogLevel::kWarning,
-               "model_name without block_size: each block is stamped with its own token count, and "
-               "caches that name a block_size will not serve those of another length");
-  }
+  warn_of_options(*state);
   return std::unique_ptr<TieredCache>(new TieredCache(std::move(state)));
 }
 
@@ -190,6 +199,7 @@ uint64_t TieredCache::shrink_hot_to(uint64_t bytes, const HashSet& keep) {
 }
 
 void TieredCache::set_hot_max_bytes(uint64_t bytes) { state_->hot.set_max_bytes(bytes); }
+
 bool TieredCache::forget_block(const BlockHash& key) {
   const CallGate::Pass pass(state_->gate);
   return pass && kvkeep::forget_block(*state_, key);
