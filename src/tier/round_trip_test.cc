@@ -132,23 +132,5 @@ TEST_F(RoundTripTest, AStateThatCannotBeStoredIsRefusedAndCounted) {
   EXPECT_TRUE(store_.files->calls().empty());
 }
 
-// In memory and on disk; the row of the contract also asks for a hot block.
-TEST_F(RoundTripTest, LookingWhetherABlockIsThereTouchesNothing) {
-  store_.save_and_write(blk(1));
-  store_.options.max_size_bytes = store_.own_bytes + 2 * store_.file_bytes(blk(1));
-  store_.restart();
-  ASSERT_EQ(store_.save(blk(2)), "queued");
-  const std::string before = to_json(store_.cache->stats());
-  store_.files->clear_record();
-  EXPECT_TRUE(store_.cache->has_block(blk(1).hash));
-  EXPECT_TRUE(store_.cache->has_block(blk(2).hash));
-  EXPECT_FALSE(store_.cache->has_block(blk(3).hash));
-  EXPECT_TRUE(store_.files->calls().empty());
-  EXPECT_EQ(to_json(store_.cache->stats()), before);
-  store_.executor->run_all();
-  store_.save_and_write(blk(3));
-  EXPECT_FALSE(store_.cache->has_block(blk(1).hash)) << "it was still the oldest";
-}
-
 }  // namespace
 }  // namespace kvkeep
