@@ -30,6 +30,12 @@ enum class Durability : uint8_t {
   kDataAndDir,  // The contents and the name.
 };
 
+// Which block leaves first when room is needed.
+enum class Eviction : uint8_t {
+  kLeafFirstLru,  // Least recently used, but no block before those that continue it.
+  kLru,           // Least recently used, whatever continues it.
+};
+
 struct Options {
   // The store. Created with its parents if missing. Required, unless hot_only.
   std::optional<std::filesystem::path> cache_dir;
@@ -81,6 +87,7 @@ struct Options {
 
   // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
   std::optional<uint64_t> ram_max_bytes;
+  Eviction eviction = Eviction::kLeafFirstLru;
   // Damaged files are kept aside for inspection up to this much, oldest leave first; 0 deletes
   // them. Absent: 1 % of max_size_bytes, at most 256 MiB.
   std::optional<uint64_t> quarantine_max_bytes;

@@ -3,6 +3,15 @@
 #include <cassert>
 
 namespace kvkeep {
+namespace {
+
+// Among equally old blocks: what nobody can use first, what is not even written last.
+uint8_t rank_of(const Entry& entry) {
+  if (entry.pending != nullptr) return 2;
+  return entry.file.state == FileState::kIncompatible ? 0 : 1;
+}
+
+}  // namespace
 
 BlockIndex::~BlockIndex() = default;
 
@@ -45,19 +54,26 @@ LockedEntry::~LockedEntry() KVKEEP_NO_ANALYSIS {
   shard_.mu.unlock();
 }
 
-Entry& LockedEntry::get_or_add() {
+Entry& LockedEntry::get_or_add(double used_at) {
   if (entry_ == nullptr) {
     const auto [it, added] = shard_.entries.try_emplace(hash_);
     entry_ = &it->second;
     entry_->order.hash = &it->first;
-    index_.order_.add(entry_->order);
+    entry_->file.last_access = used_at;
+    index_.order_.add(entry_->order, used_at);
   }
   return *entry_;
 }
 
-void LockedEntry::touch() {
+void LockedEntry::touch(double now) {
   assert(entry_ != nullptr);
-  index_.order_.touch(entry_->order);
+  entry_->file.last_access = now;
+  index_.order_.touch(entry_->order, now);
+}
+
+void LockedEntry::set_parent(const std::optional<BlockHash>& parent) {
+  assert(entry_ != nullptr);
+  index_.order_.set_parent(entry_->order, parent);
 }
 
 void LockedEntry::erase() {
@@ -92,6 +108,7 @@ IndexTotals LockedEntry::count() const {
 // Unsigned differences wrap, and the wrapped sum is right.
 void LockedEntry::apply_change() {
   const IndexTotals now = count();
+  apply_rank();
   index_.totals_.entries += now.entries - before_.entries;
   index_.totals_.servable += now.servable - before_.servable;
   index_.totals_.files += now.files - before_.files;
@@ -99,10 +116,17 @@ void LockedEntry::apply_change() {
   index_.totals_.file_bytes += now.file_bytes - before_.file_bytes;
 }
 
+void LockedEntry::apply_rank() {
+  if (entry_ == nullptr || rank_of(*entry_) == rank_) return;
+  rank_ = rank_of(*entry_);
+  index_.order_.set_rank(entry_->order, rank_);
+}
+
 void LockedEntry::find() {
   const auto it = shard_.entries.find(hash_);
   entry_ = it == shard_.entries.end() ? nullptr : &it->second;
   before_ = count();
+  rank_ = entry_ == nullptr ? 0 : rank_of(*entry_);
 }
 
 }  // namespace kvkeep

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "base/mutex.h"
@@ -101,7 +102,7 @@ struct IndexTotals {
 
 class BlockIndex {
  public:
-  BlockIndex() = default;
+  explicit BlockIndex(Eviction policy = Eviction::kLeafFirstLru) : order_(policy) {}
   ~BlockIndex();
   BlockIndex(const BlockIndex&) = delete;
   BlockIndex& operator=(const BlockIndex&) = delete;
@@ -144,11 +145,13 @@ class LockedEntry {
 
   // Null if there is none. Valid until erase(), wait_until_idle() or the end of this object.
   Entry* get() { return entry_; }
-  // Creates the entry, most recent, if there is none.
-  Entry& get_or_add();
-  // Makes the entry the most recent. REQUIRES: there is one.
-  void touch();
-  // REQUIRES: there is one, and it is not busy.
+  // Creates the entry, used at `used_at`, if there is none.
+  Entry& get_or_add(double used_at = 0);
+  // Makes the entry the most recent, used at `now`. REQUIRES, for the next three: there is one.
+  void touch(double now);
+  // The block that this one continues.
+  void set_parent(const std::optional<BlockHash>& parent);
+  // REQUIRES: it is not busy.
   void erase();
   // Erases the entry if no part holds anything.
   void erase_if_empty();
@@ -160,6 +163,7 @@ class LockedEntry {
  private:
   IndexTotals count() const;
   void apply_change();
+  void apply_rank();
   void find();
 
   BlockIndex& index_;
@@ -167,6 +171,7 @@ class LockedEntry {
   BlockIndex::Shard& shard_;
   Entry* entry_ = nullptr;
   IndexTotals before_;
+  uint8_t rank_ = 0;  // In the eviction order.
 };
 
 }  // namespace kvkeep

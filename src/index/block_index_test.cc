@@ -113,7 +113,7 @@ TEST(BlockIndex, TotalsEqualTheSumUnderConcurrency) {
           locked.erase();
         } else {
           locked.get_or_add().file = file_of(FileState::kDurable, random() % 1000);
-          locked.touch();
+          locked.touch(1);
         }
       }
     });

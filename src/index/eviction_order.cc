@@ -1,52 +1,118 @@
 #include "index/eviction_order.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace kvkeep {
+namespace {
 
-EvictionOrder::EvictionOrder() {
-  ends_.older = &ends_;
-  ends_.newer = &ends_;
+double newest_in(const OrderedNodes& nodes, double otherwise) {
+  return nodes.empty() ? otherwise : std::max(otherwise, (*nodes.rbegin())->place.used_at);
 }
 
-void EvictionOrder::add(OrderNode& node) {
+}  // namespace
+
+void EvictionOrder::add(OrderNode& node, double used_at) {
   MutexLock lock(mu_);
-  link_newest(node);
+  node.place = {used_at, 0, ++last_tick_};
+  if (policy_ == Eviction::kLeafFirstLru) {
+    OrderFamily& family = family_of(*node.hash);
+    const bool taken = family.self != nullptr;  // By another key with the same fingerprint.
+    if (!taken) family.self = &node;
+    node.own = taken ? nullptr : &family;
+  }
+  link(node);
 }
 
-void EvictionOrder::touch(OrderNode& node) {
+void EvictionOrder::touch(OrderNode& node, double now) {
   MutexLock lock(mu_);
   unlink(node);
-  link_newest(node);
+  node.place.used_at = newest_in(inner_, newest_in(leaves_, now));
+  node.place.tick = ++last_tick_;
+  link(node);
+}
+
+void EvictionOrder::set_parent(OrderNode& node, const std::optional<BlockHash>& parent) {
+  if (policy_ != Eviction::kLeafFirstLru) return;
+  MutexLock lock(mu_);
+  leave_parent(node);
+  if (!parent || *parent == *node.hash) return;
+  join(node, family_of(*parent));
+}
+
+void EvictionOrder::set_rank(OrderNode& node, uint8_t rank) {
+  MutexLock lock(mu_);
+  if (node.place.rank == rank) return;
+  unlink(node);
+  node.place.rank = rank;
+  link(node);
 }
 
 void EvictionOrder::remove(OrderNode& node) {
   MutexLock lock(mu_);
   unlink(node);
+  leave_parent(node);
+  if (node.own == nullptr) return;
+  node.own->self = nullptr;
+  drop_if_empty(*node.own);
+  node.own = nullptr;
 }
 
 std::vector<BlockHash> EvictionOrder::oldest(size_t count, size_t skip) const {
   std::vector<BlockHash> hashes;
   MutexLock lock(mu_);
-  for (const OrderNode* node = ends_.newer; node != &ends_ && hashes.size() < count;
-       node = node->newer) {
-    if (skip > 0) {
-      --skip;
-    } else {
-      hashes.push_back(*node->hash);
+  for (const OrderedNodes* nodes : {&leaves_, &inner_}) {
+    if (skip >= nodes->size()) {
+      skip -= nodes->size();
+      continue;
     }
+    auto it = std::next(nodes->begin(), static_cast<std::ptrdiff_t>(std::exchange(skip, 0)));
+    for (; it != nodes->end() && hashes.size() < count; ++it) hashes.push_back(*(*it)->hash);
   }
   return hashes;
 }
 
-void EvictionOrder::link_newest(OrderNode& node) {
-  node.newer = &ends_;
-  node.older = ends_.older;
-  node.older->newer = &node;
-  ends_.older = &node;
+OrderedNodes& EvictionOrder::list_of(const OrderNode& node) {
+  return node.own != nullptr && node.own->children > 0 ? inner_ : leaves_;
 }
 
-void EvictionOrder::unlink(OrderNode& node) {
-  node.older->newer = node.newer;
-  node.newer->older = node.older;
+// Most nodes that are linked are the newest.
+void EvictionOrder::link(OrderNode& node) {
+  OrderedNodes& nodes = list_of(node);
+  node.at = nodes.insert(nodes.end(), &node);
+}
+
+void EvictionOrder::unlink(OrderNode& node) { list_of(node).erase(node.at); }
+
+OrderFamily& EvictionOrder::family_of(const BlockHash& hash) {
+  const uint64_t fingerprint = hash.hash_value();
+  OrderFamily& family = families_[fingerprint];
+  family.fingerprint = fingerprint;
+  return family;
+}
+
+void EvictionOrder::join(OrderNode& node, OrderFamily& parent) {
+  if (&parent == node.own) return;
+  node.parent = &parent;
+  OrderNode* self = parent.children == 0 ? parent.self : nullptr;
+  if (self != nullptr) unlink(*self);
+  ++parent.children;
+  if (self != nullptr) link(*self);
+}
+
+void EvictionOrder::leave_parent(OrderNode& node) {
+  if (node.parent == nullptr) return;
+  OrderFamily& parent = *std::exchange(node.parent, nullptr);
+  OrderNode* self = parent.children == 1 ? parent.self : nullptr;
+  if (self != nullptr) unlink(*self);
+  --parent.children;
+  if (self != nullptr) link(*self);
+  drop_if_empty(parent);
+}
+
+void EvictionOrder::drop_if_empty(const OrderFamily& family) {
+  if (family.children == 0 && family.self == nullptr) families_.erase(family.fingerprint);
 }
 
 }  // namespace kvkeep

@@ -239,9 +239,8 @@ void BlockLoader::touch(const BlockHash& hash, Source source) {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
     if (entry == nullptr || !entry->loadable(state_.clock().mono())) return;
-    locked.touch();
+    locked.touch(now);
     entry->file.used = true;
-    entry->file.last_access = now;
     if (source == Source::kDisk) {
       entry->file.verified = state_.clock().mono();
       entry->file.read_failures = 0;

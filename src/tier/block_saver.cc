@@ -121,9 +121,8 @@ BlockSaver::Presence BlockSaver::look(const BlockHash& hash, uint64_t& generatio
   const bool in_memory = entry->pending != nullptr || entry->hot != nullptr;
   const bool sure = in_memory || state_.clock().mono() - entry->file.verified < kTrustFile;
   if (!sure) return Presence::kUnsure;
-  locked.touch();
+  locked.touch(state_.clock().wall());
   entry->file.used = true;
-  entry->file.last_access = state_.clock().wall();
   if (entry->hot != nullptr) state_.hot.touch(hash);
   return Presence::kPresent;
 }
@@ -203,13 +202,13 @@ BlockSaver::Published BlockSaver::publish(const BlockHash& hash,
   const double now = state_.clock().wall();
   LockedEntry locked(state_.index, hash);
   if (!still_fits(state_, *pending->layout, expected)) return Published::kMisfit;
-  Entry& entry = locked.get_or_add();
-  locked.touch();
+  Entry& entry = locked.get_or_add(now);
+  locked.touch(now);
   if (entry.servable()) return Published::kPresent;
   const bool parked = entry.file.state == FileState::kRemoving;
   if (parked) pending->state = PendingState::kParked;
+  locked.set_parent(pending->image->header().info.parent);
   entry.pending = std::move(pending);
-  entry.file.last_access = now;
   return parked ? Published::kParked : Published::kQueued;
 }
 

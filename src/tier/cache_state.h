@@ -33,6 +33,7 @@ struct CacheState {
       : options(std::move(o)),
         expectation(expectation_of(options)),
         environment(std::move(e)),
+        index(options.eviction),
         queue(pending_cap, pending_max_bytes, environment.clock),
         hot(*this) {}
 

@@ -43,10 +43,10 @@ HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
   {
     LockedEntry locked(state_.index, hash);
     if (still_fits(state_, *layout, seen)) {
-      Entry& entry = locked.get_or_add();
-      locked.touch();
-      entry.file.last_access = now;
+      Entry& entry = locked.get_or_add(now);
+      locked.touch(now);
       if (!entry.servable()) {
+        locked.set_parent(image->header().info.parent);
         entry.hot = std::move(hot);
         state_.departed.forget(hash);
         return Kept::kYes;

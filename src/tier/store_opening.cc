@@ -15,10 +15,11 @@ constexpr uint64_t kHeadroomShare = 512;
 struct Stock {
   BlockHash hash;
   BlockFile file;
+  std::optional<BlockHash> parent;
 };
 
 Stock classify(CacheState& state, FoundBlock found, Duration now) {
-  Stock stock{found.hash, {}};
+  Stock stock{found.hash, {}, {}};
   BlockFile& file = stock.file;
   file.state = FileState::kIncompatible;
   file.why = found.why;
@@ -29,6 +30,7 @@ Stock classify(CacheState& state, FoundBlock found, Duration now) {
   file.verified = now;
   if (!found.header) return stock;
   file.layout = state.layouts.intern(*found.header);
+  stock.parent = found.header->info.parent;
   const auto why = incompatibility(*state.expectation.get(), *file.layout);
   if (!why) file.state = FileState::kDurable;
   file.why = why.value_or(MissReason::kAbsent);
@@ -38,7 +40,8 @@ Stock classify(CacheState& state, FoundBlock found, Duration now) {
 void add(CacheState& state, Stock stock) {
   state.account->charge_found(stock.file.allocated);
   LockedEntry locked(state.index, stock.hash);
-  locked.get_or_add().file = std::move(stock.file);
+  locked.get_or_add(stock.file.last_access).file = std::move(stock.file);
+  locked.set_parent(stock.parent);
 }
 
 // Room for directories to grow (RUL-53), where the file system charges directories at all.
@@ -96,9 +99,6 @@ Status take_stock(CacheState& state) {
             " leaves no room beside the store's own directories and reserve; give at least " +
             format_bytes(report.overhead_bytes + reserve + (1 << 20)));
   }
-  std::stable_sort(stocks.begin(), stocks.end(), [](const Stock& a, const Stock& b) {
-    return a.file.last_access < b.file.last_access;
-  });
   for (Stock& stock : stocks) add(state, std::move(stock));
   shrink_to_limit(state);
   announce(state, report);

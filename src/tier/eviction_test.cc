@@ -1,0 +1,149 @@
+// Which blocks leave for others, and that blocks which continue others leave first.
+#include <gtest/gtest.h>
+
+#include "testing/proves.h"
+#include "testing/test_store.h"
+
+namespace kvkeep {
+namespace {
+
+using testing::blk;
+using testing::key_of;
+using testing::Op;
+using testing::proves;
+using testing::TestBlock;
+using testing::TestStore;
+
+// Block k, continuing block `parent`. All have the same size.
+TestBlock child(uint64_t k, uint64_t parent) {
+  TestBlock block = blk(k);
+  block.input.parent = key_of(parent);
+  return block;
+}
+
+class EvictionTest : public ::testing::Test {
+ protected:
+  void open_for_blocks(uint64_t count) {
+    TestStore measure;
+    measure.open();
+    measure.save_and_write(child(0, 1));
+    bytes_ = measure.file_bytes(child(0, 1));
+    store_.options.max_size_bytes = count * bytes_ + measure.own_bytes;
+    store_.options.quarantine_max_bytes = 0;
+    store_.open();
+  }
+  // A second apart, written at once.
+  void save(const TestBlock& block) {
+    store_.save_and_write(block);
+    store_.clock->advance(std::chrono::seconds(1));
+  }
+  // Which of the blocks first..last are there, without touching them.
+  std::string present(uint64_t first, uint64_t last) {
+    std::string all;
+    for (uint64_t k = first; k <= last; ++k) {
+      if (store_.cache->has_block(key_of(k))) all += std::to_string(k) + " ";
+    }
+    return all;
+  }
+  CacheStats stats() { return store_.cache->stats(); }
+
+  TestStore store_;
+  uint64_t bytes_ = 0;
+};
+
+TEST_F(EvictionTest, ABlockStaysWhileOneThatContinuesItIsThere) {
+  proves("RUL-27");
+  open_for_blocks(3);
+  save(child(1, 100));
+  save(child(2, 1));
+  save(child(3, 100));
+  save(child(4, 100));
+  EXPECT_EQ(present(1, 4), "1 3 4 ");
+  save(child(5, 100));  // Block 1 has no child any more, and is the oldest.
+  EXPECT_EQ(present(1, 5), "3 4 5 ");
+}
+
+TEST_F(EvictionTest, ChainsAreKnownAgainAfterARestart) {
+  open_for_blocks(3);
+  save(child(1, 100));
+  save(child(2, 1));
+  save(child(3, 100));
+  EXPECT_EQ(store_.load(child(1, 100)), "disk");  // Now its file is the youngest: the scan meets
+  store_.restart();                               // the child first.
+  save(child(4, 100));
+  save(child(5, 100));
+  EXPECT_EQ(present(1, 5), "1 4 5 ");
+}
+
+TEST_F(EvictionTest, PlainLruKnowsNoChains) {
+  proves("RUL-27");
+  store_.options.eviction = Eviction::kLru;
+  open_for_blocks(3);
+  save(child(1, 100));
+  save(child(2, 1));
+  save(child(3, 100));
+  save(child(4, 100));
+  EXPECT_EQ(present(1, 4), "2 3 4 ");
+}
+
+TEST_F(EvictionTest, BlocksThatContinueEachOtherInACircleStillLeave) {
+  open_for_blocks(2);
+  save(child(1, 2));
+  save(child(2, 1));
+  save(child(3, 100));
+  save(child(4, 100));
+  EXPECT_EQ(present(1, 4), "3 4 ");
+}
+
+TEST_F(EvictionTest, WhereNoLeafCanGoAnInnerBlockDoes) {
+  open_for_blocks(2);
+  save(child(1, 100));
+  save(child(2, 1));
+  store_.files->plan().fail_every(Op::kUnlink, store_.path(child(2, 1)), EACCES);
+  save(child(3, 100));
+  EXPECT_EQ(present(1, 3), "2 3 ");
+}
+
+TEST_F(EvictionTest, AmongEquallyOldBlocksTheOneThatIsNotServedGoesFirst) {
+  proves("EVICT-03");
+  open_for_blocks(3);
+  TestBlock other = child(2, 100);
+  other.input.model_name = "x";
+  store_.save_and_write(child(1, 100));  // All three at the same moment.
+  store_.save_and_write(other);
+  store_.save_and_write(child(3, 100));
+  store_.options.model_name = "m";
+  store_.restart();
+  EXPECT_EQ(stats().incompatible_files, 1u);
+  save(child(4, 100));
+  EXPECT_EQ(stats().incompatible_files, 0u);
+  EXPECT_EQ(present(1, 4), "1 3 4 ");
+}
+
+TEST_F(EvictionTest, AmongEquallyOldBlocksOneThatIsWrittenGoesFirst) {
+  proves("EVICT-12");
+  open_for_blocks(2);
+  ASSERT_EQ(store_.save(child(1, 100)), "queued");
+  store_.executor->run_all();
+  ASSERT_EQ(store_.save(child(2, 100)), "queued");
+  EXPECT_EQ(store_.load(child(1, 100)), "disk");  // Touched last, at the same moment.
+  ASSERT_EQ(store_.save(child(3, 100)), "queued");
+  EXPECT_EQ(present(1, 3), "2 3 ");
+  EXPECT_EQ(stats().writes_cancelled, 0u);
+}
+
+TEST_F(EvictionTest, AFileThatCannotBeUnlinkedKeepsItsPlaceInTheOrder) {
+  proves("IDX-18", "DEF-33");
+  open_for_blocks(3);
+  for (uint64_t k = 1; k <= 3; ++k) save(child(k, 100));
+  store_.files->plan().fail_every(Op::kUnlink, store_.path(child(1, 100)), EACCES);
+  save(child(4, 100));
+  EXPECT_EQ(present(1, 4), "1 3 4 ");
+  store_.files->plan().clear();
+  store_.clock->advance(std::chrono::seconds(61));
+  save(child(5, 100));
+  EXPECT_EQ(present(1, 5), "3 4 5 ");
+}
+
+}  // namespace
+}  // namespace kvkeep
