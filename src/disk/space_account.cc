@@ -15,24 +15,24 @@ uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace
 
-uint64_t SpaceAccount::usable() const { return minus(limit_, headroom_); }
+uint64_t SpaceAccount::usable_locked() const { return minus(limit_, headroom_); }
 
 uint64_t SpaceAccount::used_locked() const { return plus(files_, overhead_); }
 
 bool SpaceAccount::charge_locked(uint64_t bytes) {
-  if (plus(used_locked(), bytes) > usable()) return false;
+  if (plus(used_locked(), bytes) > usable_locked()) return false;
   files_ += bytes;
   return true;
 }
 
 uint64_t SpaceAccount::largest_block() const {
   MutexLock lock(mu_);
-  return minus(usable(), overhead_);
+  return minus(usable_locked(), overhead_);
 }
 
 uint64_t SpaceAccount::shortfall(uint64_t bytes) const {
   MutexLock lock(mu_);
-  return minus(plus(plus(used_locked(), reserved_), bytes), usable());
+  return minus(plus(plus(used_locked(), reserved_), bytes), usable_locked());
 }
 
 void SpaceAccount::reserve(uint64_t bytes) {
@@ -71,6 +71,23 @@ void SpaceAccount::set_overhead(uint64_t bytes) {
   MutexLock lock(mu_);
   overhead_ = bytes;
 }
+
+void SpaceAccount::set_limit(uint64_t bytes) {
+  MutexLock lock(mu_);
+  limit_ = bytes;
+}
+
+uint64_t SpaceAccount::limit() const {
+  MutexLock lock(mu_);
+  return limit_;
+}
+
+uint64_t SpaceAccount::usable() const {
+  MutexLock lock(mu_);
+  return usable_locked();
+}
+
+uint64_t SpaceAccount::limit_for(uint64_t used) const { return plus(used, headroom_); }
 
 uint64_t SpaceAccount::used() const {
   MutexLock lock(mu_);

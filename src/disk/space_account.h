@@ -2,7 +2,7 @@
 //
 // Everything is in allocated bytes. `used` is what exists: block files, temporary files, the
 // quarantine, .kvkeep/ and directories. `reserved` is what accepted blocks will need. used <= limit
-// always holds for charges made through begin_write(); tracked = used + reserved may exceed it
+// holds after each charge made through begin_write(); tracked = used + reserved may exceed it
 // while the writer is still making room. The account counts; it neither reads the disk nor evicts.
 //
 // Threads: any thread. mu_ is a leaf lock.
@@ -16,8 +16,8 @@ namespace kvkeep {
 
 class SpaceAccount {
  public:
-  // `headroom` bytes are kept free for the growth of directories and service files.
-  SpaceAccount(uint64_t limit, uint64_t headroom) : limit_(limit), headroom_(headroom) {}
+  // `headroom` bytes of the limit are kept free for the growth of directories and service files.
+  SpaceAccount(uint64_t limit, uint64_t headroom) : headroom_(headroom), limit_(limit) {}
 
   // The largest charge that could ever fit: limit minus headroom and overhead.
   uint64_t largest_block() const KVKEEP_EXCLUDES(mu_);
@@ -39,18 +39,24 @@ class SpaceAccount {
   // Bytes of directories and service files, which are not given back by evicting blocks.
   void set_overhead(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
 
-  uint64_t limit() const { return limit_; }
+  // The limit in force. A lower one than what is used only keeps more from being charged.
+  void set_limit(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  uint64_t limit() const KVKEEP_EXCLUDES(mu_);
+  // What everything tracked may take: the limit less the headroom.
+  uint64_t usable() const KVKEEP_EXCLUDES(mu_);
+  // The smallest limit under which `used` bytes fit.
+  uint64_t limit_for(uint64_t used) const;
   uint64_t used() const KVKEEP_EXCLUDES(mu_);     // Overhead included.
   uint64_t tracked() const KVKEEP_EXCLUDES(mu_);  // used + reserved.
 
  private:
-  uint64_t usable() const;  // limit minus headroom.
+  uint64_t usable_locked() const KVKEEP_REQUIRES(mu_);
   uint64_t used_locked() const KVKEEP_REQUIRES(mu_);
   bool charge_locked(uint64_t bytes) KVKEEP_REQUIRES(mu_);
 
-  const uint64_t limit_;
   const uint64_t headroom_;
   mutable Mutex mu_;
+  uint64_t limit_ KVKEEP_GUARDED_BY(mu_);
   uint64_t files_ KVKEEP_GUARDED_BY(mu_) = 0;
   uint64_t overhead_ KVKEEP_GUARDED_BY(mu_) = 0;
   uint64_t reserved_ KVKEEP_GUARDED_BY(mu_) = 0;

@@ -48,6 +48,8 @@ struct SpaceInfo {
   uint64_t free = 0;      // Bytes available to this user.
   // Allocation unit in bytes: a file of n bytes is charged round_up(n, block_bytes).
   uint64_t block_bytes = 1;
+  uint64_t inodes = 0;  // 0: the file system does not count them.
+  uint64_t free_inodes = 0;
 };
 
 class ReadFile {

@@ -266,6 +266,8 @@ Result<SpaceInfo> PosixFileSystem::space() {
   space.capacity = uint64_t{s.f_blocks} * unit;
   space.free = uint64_t{s.f_bavail} * unit;
   space.block_bytes = std::max<uint64_t>(unit, 1);
+  space.inodes = s.f_files;
+  space.free_inodes = s.f_favail;
   return space;
 }
 

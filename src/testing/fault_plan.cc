@@ -117,6 +117,11 @@ BlockedCalls FaultPlan::block(Op op, std::string path_part) {
   return calls;
 }
 
+void FaultPlan::set_free_inodes(std::optional<uint64_t> free) {
+  MutexLock lock(mu_);
+  free_inodes_ = free;
+}
+
 void FaultPlan::set_space(std::optional<uint64_t> free) {
   MutexLock lock(mu_);
   free_ = free;
@@ -136,6 +141,7 @@ void FaultPlan::clear() {
   MutexLock lock(mu_);
   faults_.clear();
   free_.reset();
+  free_inodes_.reset();
   calls_until_power_loss_.reset();
 }
 
@@ -205,6 +211,11 @@ size_t FaultPlan::after_read(std::string_view path, uint64_t offset, std::span<s
     }
   }
   return left;
+}
+
+std::optional<uint64_t> FaultPlan::free_inodes() const {
+  MutexLock lock(mu_);
+  return free_inodes_;
 }
 
 std::optional<uint64_t> FaultPlan::free_space() const {

@@ -56,6 +56,8 @@ class FaultPlan {
   [[nodiscard]] BlockedCalls block(Op op, std::string path_part) KVKEEP_EXCLUDES(mu_);
   // space() says that much is free. Nothing: the truth again.
   void set_space(std::optional<uint64_t> free) KVKEEP_EXCLUDES(mu_);
+  // space() says that the file system counts inodes and that so many are free. Nothing: the truth.
+  void set_free_inodes(std::optional<uint64_t> free) KVKEEP_EXCLUDES(mu_);
   // `calls` more calls that change the disk succeed, every later one fails with EIO.
   void lose_power_after(uint64_t calls) KVKEEP_EXCLUDES(mu_);
   bool power_lost() const KVKEEP_EXCLUDES(mu_);
@@ -75,6 +77,7 @@ class FaultPlan {
   size_t after_read(std::string_view path, uint64_t offset, std::span<std::byte> bytes)
       KVKEEP_EXCLUDES(mu_);
   std::optional<uint64_t> free_space() const KVKEEP_EXCLUDES(mu_);
+  std::optional<uint64_t> free_inodes() const KVKEEP_EXCLUDES(mu_);
 
  private:
   enum class Kind : uint8_t { kFail, kShort, kEndAt, kFlip, kBlock };
@@ -96,6 +99,7 @@ class FaultPlan {
   mutable Mutex mu_;
   std::vector<Fault> faults_ KVKEEP_GUARDED_BY(mu_);
   std::optional<uint64_t> free_ KVKEEP_GUARDED_BY(mu_);
+  std::optional<uint64_t> free_inodes_ KVKEEP_GUARDED_BY(mu_);
   std::optional<uint64_t> calls_until_power_loss_ KVKEEP_GUARDED_BY(mu_);
 };
 

@@ -174,6 +174,10 @@ Result<SpaceInfo> FaultyFileSystem::space() {
     space.free = *free;
     space.capacity = std::max(space.capacity, space.free);
   }
+  if (const auto inodes = calls_->plan().free_inodes(); inodes.has_value()) {
+    space.free_inodes = *inodes;
+    space.inodes = std::max(space.inodes, *inodes + 1);
+  }
   return space;
 }
 

@@ -187,6 +187,11 @@ TEST_F(FaultyFileSystemTest, SpaceSaysWhatItIsTold) {
   }
   fs_->plan().set_space(std::nullopt);
   EXPECT_EQ(fs_->space()->free, truth);
+  for (const uint64_t inodes : {0, 7}) {
+    fs_->plan().set_free_inodes(inodes);
+    EXPECT_EQ(fs_->space()->free_inodes, inodes);
+    EXPECT_GT(fs_->space()->inodes, inodes);
+  }
 }
 
 TEST_F(FaultyFileSystemTest, AfterPowerLossNothingChangesTheDisk) {
