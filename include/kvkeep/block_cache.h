@@ -72,6 +72,12 @@ struct CloseReport {
   std::vector<BlockHash> abandoned;  // Still queued or being written when the deadline passed.
 };
 
+struct EvictionReport {
+  uint64_t evicted = 0;         // Blocks given up.
+  uint64_t failed = 0;          // Files that could not be removed; they are left alone for a while.
+  uint64_t deferred_bytes = 0;  // Still to go.
+};
+
 // One block as the index knows it.
 struct BlockMeta {
   BlockHash hash;
@@ -184,6 +190,20 @@ class TieredBlockCache {
   // Options::hot_max_bytes from the next save or load on. No effect where a budget is shared.
   virtual void set_hot_max_bytes(uint64_t bytes) = 0;
 
+  // Removes every block from every tier, those not served and those still queued included, and says
+  // how many. kUnavailable if files could not be unlinked; they stay tracked. Blocks saved
+  // meanwhile may stay.
+  virtual Result<size_t> clear() = 0;
+
+  // These two may block on the disk, and evict on the calling thread. Where the limit is exceeded:
+  // evicts until 90 % of it are tracked. Bytes freed.
+  virtual uint64_t enforce_size_limit() = 0;
+  // Evicts until `incoming` bytes more would fit, with at most `max_unlinks` files removed (default
+  // Options::max_inline_unlinks_per_save) unless `unbounded`. Saves do this by themselves.
+  virtual EvictionReport make_room(uint64_t incoming = 1 << 20,
+                                   std::optional<size_t> max_unlinks = {},
+                                   bool unbounded = false) = 0;
+
   // Waits until everything accepted before the call, dirty blocks of the hot tier included, is at
   // its final path, as durable as the options say. kDeadlineExceeded if `limit` passes first. Waits
   // without limit by default. Nothing to do in hot-only mode.
@@ -193,8 +213,13 @@ class TieredBlockCache {
   virtual Result<CloseReport> close(std::optional<Duration> limit = {}) = 0;
 
   virtual CacheStats stats() const = 0;
-  virtual size_t size() const = 0;            // Blocks that can be served, every tier.
-  virtual uint64_t max_size() const = 0;      // Bytes; the limit in force.
+  virtual size_t size() const = 0;  // Blocks that can be served, every tier.
+  // Bytes; the limit in force: as configured, or less where the disk is nearly full. Asks the disk
+  // once in Options::disk_snapshot_ttl.
+  virtual uint64_t max_size() const = 0;
+  virtual uint64_t configured_max_size() const = 0;
+  // In force from the next save on. No effect in hot-only mode.
+  virtual void set_configured_max_size(uint64_t bytes) = 0;
   virtual uint64_t tracked_size() const = 0;  // Bytes, pending blocks included.
   virtual size_t tracked_count() const = 0;   // Blocks, those not served included.
   virtual std::filesystem::path block_path(const BlockHash& key) const = 0;

@@ -88,6 +88,13 @@ struct Options {
   // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
   std::optional<uint64_t> ram_max_bytes;
   Eviction eviction = Eviction::kLeafFirstLru;
+  // Bytes of the disk that stay free for others, whatever max_size_bytes allows. 0: none but 1 % of
+  // what is held and free. Absent: 5 % of the disk, at most 5 GiB.
+  std::optional<uint64_t> min_free_bytes;
+  // How long an answer to "how much is free?" is used, and how often a nearly full disk is warned
+  // of.
+  Duration disk_snapshot_ttl = std::chrono::seconds(30);
+  Duration pressure_warn_interval = std::chrono::seconds(60);
   // Damaged files are kept aside for inspection up to this much, oldest leave first; 0 deletes
   // them. Absent: 1 % of max_size_bytes, at most 256 MiB.
   std::optional<uint64_t> quarantine_max_bytes;

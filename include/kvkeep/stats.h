@@ -54,6 +54,8 @@ namespace kvkeep {
   X(allocated_bytes, "bytes that files and directories occupy on disk now")          \
   X(max_size_bytes, "the limit in force")                                            \
   X(configured_max_size_bytes, "the limit as configured")                            \
+  X(free_bytes, "free bytes of the disk, by the last reading")                       \
+  X(min_free_bytes, "bytes of the disk that stay free for others")                   \
   X(incompatible_files, "files tracked but not served")                              \
   X(foreign_files, "files in the store that are not kvkeep's, as of open")           \
   X(foreign_bytes, "their bytes; not part of the limit")                             \

@@ -107,10 +107,7 @@ Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr&
 Status BlockSaver::fits_the_disk(const Image& image) const {
   const uint64_t charge = round_up(image.file_bytes(), state_.directory->block_bytes());
   if (charge <= state_.account->largest_block()) return {};
-  return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
-                "the block takes " + format_bytes(charge) +
-                    " on disk; max_size_bytes leaves room for " +
-                    format_bytes(state_.account->largest_block()));
+  return never_fits(state_, charge);
 }
 
 BlockSaver::Presence BlockSaver::look(const BlockHash& hash, uint64_t& generation) {
@@ -171,7 +168,7 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   if (!ticket) return no_ticket();
   // Reserved first, so that savers who come together make room for all of them.
   state_.account->reserve(charge);
-  reclaimer_.make_room(state_.options.max_inline_unlinks_per_save);
+  reclaimer_.make_room(0, state_.options.max_inline_unlinks_per_save);
   auto pending = std::make_unique<PendingBlock>();
   *pending = {ticket->generation, PendingState::kQueued, charge, std::move(image),
               std::move(layout)};

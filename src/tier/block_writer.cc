@@ -28,9 +28,18 @@ void BlockWriter::post(std::shared_ptr<CacheState> owner) {
 }
 
 void BlockWriter::run_one(std::shared_ptr<CacheState> owner) {
-  if (std::optional<QueuedWrite> item = state_.queue.pop())
+  if (std::optional<QueuedWrite> item = state_.queue.pop()) {
+    state_.disk_space->refresh();
     state_.queue.finish(*item, write(*item));
+  }
+  if (tend_limit()) waiting_.fetch_add(1);
   if (waiting_.fetch_sub(1) > 1) post(std::move(owner));
+}
+
+// True if there is more to do: between two steps other blocks are written.
+bool BlockWriter::tend_limit() {
+  const CallGate::Pass pass(state_.gate);
+  return pass && reclaimer_.step_down();
 }
 
 WriteEnd BlockWriter::write(const QueuedWrite& item) {

@@ -33,6 +33,7 @@ class BlockWriter {
 
   void post(std::shared_ptr<CacheState> owner);
   void run_one(std::shared_ptr<CacheState> owner);
+  bool tend_limit();
   WriteEnd write(const QueuedWrite& item);
   WriteEnd write(Job& job);
   std::optional<Job> claim(const QueuedWrite& item);

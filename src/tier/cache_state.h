@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "disk/disk_space.h"
 #include "disk/space_account.h"
 #include "disk/store_directory.h"
 #include "index/block_index.h"
@@ -46,6 +47,7 @@ struct CacheState {
   std::unique_ptr<StoreDirectory> directory;
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<SpaceAccount> account;
+  std::unique_ptr<DiskSpace> disk_space;
 
   LayoutTable layouts;
   BlockIndex index;

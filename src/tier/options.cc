@@ -55,6 +55,9 @@ Status validate(const Options& options) {
   if (options.queue_wait < Duration::zero()) return refuse("queue_wait: negative");
   if (options.close_deadline && *options.close_deadline < Duration::zero())
     return refuse("close_deadline: negative");
+  if (options.disk_snapshot_ttl < Duration::zero()) return refuse("disk_snapshot_ttl: negative");
+  if (options.pressure_warn_interval < Duration::zero())
+    return refuse("pressure_warn_interval: negative");
   if (options.profile == Profile::kSeedExact) {
     if (options.require_digest)
       return refuse("require_digest: the seed-exact profile writes no digest");

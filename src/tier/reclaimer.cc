@@ -1,65 +1,140 @@
 #include "tier/reclaimer.h"
 
+#include "kvkeep/size_string.h"
+
 namespace kvkeep {
 namespace {
 
 constexpr size_t kLookAhead = 16;
 constexpr Duration kRetryUnlinkAfter = std::chrono::seconds(60);
+constexpr uint64_t kUnlinksPerTurn = 32;    // Between two writes.
+constexpr uint64_t kUnlinksPerStep = 1000;  // Towards a limit that comes from free space (RUL-08).
+
+uint64_t ninety_percent(uint64_t bytes) {
+  return static_cast<uint64_t>(static_cast<double>(bytes) * 0.9);
+}
 
 }  // namespace
 
-void Reclaimer::make_room(uint64_t max_unlinks) {
-  uint64_t unlinked = 0;
-  while (unlinked < max_unlinks && state_.account->shortfall(0) > 0) {
-    const Given given = give_up_oldest(Victims::kAny);
-    if (given == Given::kNothing) return;
-    if (given == Given::kUnlinkedFile) ++unlinked;
+Status never_fits(const CacheState& state, uint64_t charge) {
+  const bool disk_full = state.disk_space->effective() < state.disk_space->configured();
+  return Status(Code::kResourceExhausted, Refusal::kTooLarge,
+                "the block takes " + format_bytes(charge) + " on disk; " +
+                    (disk_full ? "the nearly full disk" : "max_size_bytes") + " leaves room for " +
+                    format_bytes(state.account->largest_block()));
+}
+
+Reclaimer::Outcome Reclaimer::evict(const Goal& goal) {
+  Outcome outcome;
+  while (goal.excess() > 0 && give_up_oldest(goal, outcome)) continue;
+  return outcome;
+}
+
+EvictionReport Reclaimer::make_room(uint64_t incoming, uint64_t max_unlinks) {
+  const SpaceAccount& account = *state_.account;
+  const uint64_t limit = account.usable();
+  // What never fits is not a reason to evict everything.
+  const uint64_t room = incoming <= limit ? incoming : limit - ninety_percent(limit);
+  const auto excess = [&] { return account.shortfall(room); };
+  const Outcome outcome = evict({excess, max_unlinks, Victims::kAny});
+  const EvictionReport report{outcome.blocks, outcome.failed, excess()};
+  if (report.deferred_bytes > 0) {
+    state_.log(LogLevel::kDebug, "eviction of " + format_bytes(report.deferred_bytes) +
+                                     " is left to the writer and later saves");
   }
+  return report;
+}
+
+uint64_t Reclaimer::enforce_limit() {
+  const SpaceAccount& account = *state_.account;
+  const uint64_t limit = state_.disk_space->effective();
+  if (account.tracked() <= limit) return 0;
+  const uint64_t target = ninety_percent(limit);
+  const auto excess = [&] {
+    const uint64_t tracked = account.tracked();
+    return tracked > target ? tracked - target : 0;
+  };
+  const uint64_t freed = evict({excess, UINT64_MAX, Victims::kAny}).bytes;
+  state_.disk_space->follow();
+  return freed;
+}
+
+// Blocks that wait to be written stay: their bytes are the reason for keeping some free.
+bool Reclaimer::keep_free(double share) {
+  const SpaceAccount& account = *state_.account;
+  const auto free = static_cast<uint64_t>(static_cast<double>(account.usable()) * share);
+  if (free == 0) return false;
+  const auto excess = [&] { return account.shortfall(free); };
+  const Outcome outcome = evict({excess, kUnlinksPerTurn, Victims::kFilesOnly});
+  return outcome.blocks > 0 && excess() > 0;
+}
+
+bool Reclaimer::step_down() {
+  DiskSpace& space = *state_.disk_space;
+  const uint64_t surplus = space.surplus();
+  if (surplus == 0) return false;
+  state_.log(LogLevel::kWarning,
+             "the disk fills up: the store gives back " + format_bytes(surplus) + " of " +
+                 format_bytes(state_.account->used()) + ", the least recently used first");
+  const auto excess = [&space] { return space.surplus(); };
+  const Outcome outcome = evict({excess, kUnlinksPerStep, Victims::kFilesOnly});
+  space.follow();
+  return outcome.blocks > 0 && excess() > 0;
 }
 
 bool Reclaimer::evict_file() {
-  return give_up_oldest(Victims::kFilesOnly) != Given::kNothing || wait_for_removal();
+  Outcome outcome;
+  const Goal goal{{}, UINT64_MAX, Victims::kFilesOnly};
+  return give_up_oldest(goal, outcome) || wait_for_removal();
 }
 
-Reclaimer::Given Reclaimer::give_up_oldest(Victims victims) {
+// Whatever leaves may change the order, so each victim is looked for anew.
+bool Reclaimer::give_up_oldest(const Goal& goal, Outcome& outcome) {
   for (size_t skip = 0;; skip += kLookAhead) {
     const std::vector<BlockHash> oldest = state_.index.order().oldest(kLookAhead, skip);
-    if (oldest.empty()) return Given::kNothing;
+    if (oldest.empty()) return false;
     for (const BlockHash& hash : oldest) {
-      const Given given = give_up(hash, victims);
-      if (given != Given::kNothing) return given;
+      if (outcome.unlinks + outcome.failed >= goal.max_unlinks) return false;
+      if (give_up(hash, goal.victims, outcome)) return true;
     }
   }
 }
 
-Reclaimer::Given Reclaimer::give_up(const BlockHash& hash, Victims victims) {
+bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome) {
   std::unique_ptr<PendingBlock> cancelled;
   std::optional<FileClaim> claim;
   bool still_hot = false;
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    if (entry == nullptr || entry->busy()) return Given::kNothing;
+    if (entry == nullptr || entry->busy()) return false;
     still_hot = entry->hot != nullptr;
     if (entry->pending != nullptr) {
       const bool cancellable =
           victims == Victims::kAny && entry->pending->state == PendingState::kQueued;
-      if (!cancellable) return Given::kNothing;
+      if (!cancellable) return false;
       cancelled = cancel_pending(state_, locked, hash);
       // A hot copy may stay, but it has had its turn on the disk.
       if (entry->hot != nullptr) state_.hot.mark_clean(*entry->hot);
       locked.erase_if_empty();
     } else if (entry->file.state == FileState::kNone) {
-      return Given::kNothing;
+      return false;
     } else {
-      if (entry->file.retry_after > state_.clock().mono()) return Given::kNothing;
+      if (entry->file.retry_after > state_.clock().mono()) return false;
       claim = claim_file(locked, hash);
     }
   }
-  if (claim) return unlink_claimed(*claim) ? Given::kUnlinkedFile : Given::kNothing;
-  state_.stats.add(&CacheStats::ssd_write_drops);
-  if (!still_hot) state_.departed.remember(hash, MissReason::kEvicted);
-  return Given::kCancelledWrite;
+  if (claim) {
+    const bool gone = unlink_claimed(*claim);
+    ++(gone ? outcome.unlinks : outcome.failed);
+    if (!gone) return false;
+  } else {
+    state_.stats.add(&CacheStats::ssd_write_drops);
+    if (!still_hot) state_.departed.remember(hash, MissReason::kEvicted);
+  }
+  ++outcome.blocks;
+  outcome.bytes += claim ? claim->former.allocated : cancelled->charge;
+  return true;
 }
 
 bool Reclaimer::unlink_claimed(const FileClaim& claim) {

@@ -59,7 +59,17 @@ void shrink_to_limit(CacheState& state) {
                                     format_bytes(over) + " over its limit of " +
                                     format_bytes(state.account->limit()) +
                                     ": removing the least recently used");
-  Reclaimer(state).make_room(UINT64_MAX);
+  Reclaimer(state).make_room(0, UINT64_MAX);
+}
+
+std::unique_ptr<DiskSpace> watch_disk(CacheState& state) {
+  DiskSpace::Settings settings;
+  settings.configured = state.options.max_size_bytes;
+  settings.min_free_bytes = state.options.min_free_bytes;
+  settings.snapshot_ttl = state.options.disk_snapshot_ttl;
+  settings.pressure_warn_interval = state.options.pressure_warn_interval;
+  return std::make_unique<DiskSpace>(state.directory->file_system(), *state.account,
+                                     state.environment.clock, state.environment.logger, settings);
 }
 
 void announce(const CacheState& state, const ScanReport& report) {
@@ -85,6 +95,7 @@ Status take_stock(CacheState& state) {
                     }));
   const uint64_t reserve = headroom(state);
   state.account = std::make_unique<SpaceAccount>(state.options.max_size_bytes, reserve);
+  state.disk_space = watch_disk(state);
   state.overhead_bytes = report.overhead_bytes;
   state.account->set_overhead(report.overhead_bytes);
   state.account->charge_found(report.quarantine_bytes);
@@ -101,6 +112,7 @@ Status take_stock(CacheState& state) {
   }
   for (Stock& stock : stocks) add(state, std::move(stock));
   shrink_to_limit(state);
+  state.disk_space->refresh();
   announce(state, report);
   return {};
 }

@@ -318,9 +318,13 @@ CacheStats TieredCache::stats() const {
   stats.file_bytes = totals.file_bytes;
   stats.incompatible_files = totals.incompatible;
   stats.total_size_bytes = tracked_size();
-  stats.allocated_bytes = state_->has_disk() ? state_->account->used() : 0;
-  stats.max_size_bytes = max_size();
-  stats.configured_max_size_bytes = state_->options.max_size_bytes;
+  stats.max_size_bytes = stats.configured_max_size_bytes = configured_max_size();
+  if (state_->has_disk()) {
+    stats.allocated_bytes = state_->account->used();
+    stats.max_size_bytes = state_->disk_space->effective();
+    stats.free_bytes = state_->disk_space->free_bytes();
+    stats.min_free_bytes = state_->disk_space->min_free_bytes();
+  }
   stats.foreign_files = state_->foreign_files;
   stats.foreign_bytes = state_->foreign_bytes;
   stats.quarantine_bytes = state_->quarantine_bytes;
@@ -340,10 +344,6 @@ CacheStats TieredCache::stats() const {
 
 size_t TieredCache::size() const {
   return state_->gate.is_closed() ? 0 : state_->index.totals().servable;
-}
-
-uint64_t TieredCache::max_size() const {
-  return state_->has_disk() ? state_->account->limit() : state_->options.max_size_bytes;
 }
 
 uint64_t TieredCache::tracked_size() const {

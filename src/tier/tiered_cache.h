@@ -51,11 +51,17 @@ class TieredCache final : public TieredBlockCache {
                                 std::optional<double> turboquant_bits) override;
   size_t sweep_stale_layouts() override;
   ExpectedLayout expected_layout() const override;
+  Result<size_t> clear() override;
+  uint64_t enforce_size_limit() override;
+  EvictionReport make_room(uint64_t incoming, std::optional<size_t> max_unlinks,
+                           bool unbounded) override;
   Result<FlushReport> flush(std::optional<Duration> limit) override;
   Result<CloseReport> close(std::optional<Duration> limit) override;
   CacheStats stats() const override;
   size_t size() const override;
   uint64_t max_size() const override;
+  uint64_t configured_max_size() const override;
+  void set_configured_max_size(uint64_t bytes) override;
   uint64_t tracked_size() const override;
   size_t tracked_count() const override;
   std::filesystem::path block_path(const BlockHash& key) const override;
