@@ -83,7 +83,7 @@ nb::object save(const Cache& cache, nb::handle key, const SaveArguments& given) 
   const auto saved = without_gil([&] { return cache->save_block(hash, std::move(input)); });
   const nb::object result = new_value("SaveResult");
   if (saved.ok()) {
-    return result(*saved == SaveOutcome::kQueued ? "queued" : "present", nb::none(), "");
+    return result(std::string(name_of(*saved)), nb::none(), "");
   }
   const Status status = saved.status();
   if (!is_answer(status)) raise_status(status);
@@ -183,12 +183,15 @@ constexpr const char* kSaveDoc =
     "layer_types: class name of each layer's cache.\n"
     "meta_states: per layer a list of None, bool, int, float, str and lists.\n"
     "parent: key of the block before this one.\n\n"
-    "Returns a SaveResult: 'queued', 'present', or 'refused' with a reason (then it is false).\n"
+    "Returns a SaveResult: 'queued', 'inline', 'present', or 'refused' with a reason (then it is\n"
+    "false).\n"
     "TypeError and kvkeep.InvalidArgument (a ValueError) for mistakes in the arguments; "
     "kvkeep.Closed.\n"
     "Safe from any thread; releases the GIL. Memory only, except that it may wait queue_wait "
     "seconds\n"
-    "for a full queue and remove a bounded number of files to make room.";
+    "for a full queue, then write the block itself ('inline'), and remove a bounded number of "
+    "files\n"
+    "to make room.";
 
 constexpr const char* kLoadDoc =
     "The block of a key, or None if it is missing or damaged (stats() says why).\n\n"

@@ -38,6 +38,7 @@ namespace kvkeep {
 enum class SaveOutcome : uint8_t {
   kStored,          // Accepted into the hot tier; written later (Options::flush_after).
   kQueued,          // Accepted; on its way to disk, loadable at once.
+  kWrittenInline,   // The queue stayed full, so this call wrote the file itself.
   kAlreadyPresent,  // Was there; its recency is refreshed.
 };
 std::string_view name_of(SaveOutcome outcome);
@@ -110,11 +111,12 @@ class TieredBlockCache {
   virtual ~TieredBlockCache() = default;
 
   // Copies the block into one image and keeps it in the hot tier or queues it for disk. Memory
-  // only, except that it may wait Options::queue_wait for a full queue and unlink a bounded number
-  // of files to make room. kInvalidArgument (key, tensor or count out of range), kUnimplemented
-  // (dtype or state that cannot be stored), kFailedPrecondition (contradicts what this cache is
-  // for; closed), kResourceExhausted (too large, no room, no memory, queue full). The status
-  // carries the Refusal.
+  // only, except that it may unlink a bounded number of files to make room, and that it waits
+  // Options::queue_wait for a full queue and then writes the file itself, unless the disk does not
+  // answer (Options::io_deadline). kInvalidArgument (key, tensor or count out of range),
+  // kUnimplemented (dtype or state that cannot be stored), kFailedPrecondition (contradicts what
+  // this cache is for; closed), kResourceExhausted (too large, no room, no memory, queue full). The
+  // status carries the Refusal.
   virtual Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) = 0;
 
   // kNotFound (a miss), kDataLoss (damaged; now quarantined), kUnavailable (the read failed; the

@@ -80,10 +80,14 @@ struct Options {
   std::optional<uint64_t> pending_max_bytes;
   uint64_t block_size_tokens = 256;
   uint64_t kv_bytes_per_token = 200'000;
-  // How long a save waits for room in a full queue before it is refused as busy.
+  // How long a save waits for room in a full queue. Then it writes the block itself, but only if
+  // the write that the queue waits for is younger than io_deadline; else it is refused as busy.
   Duration queue_wait = std::chrono::seconds(1);
+  Duration io_deadline = std::chrono::seconds(5);
   // Files that one save may unlink on the caller's thread. The writer does the rest.
   uint32_t max_inline_unlinks_per_save = 32;
+  // Share of the limit that the writer keeps free, so that saves rarely unlink. 0: none.
+  double background_reclaim = 0.05;
 
   // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
   std::optional<uint64_t> ram_max_bytes;

@@ -10,39 +10,53 @@
 
 namespace kvkeep {
 
+// Times from the call to the block, of loads from one source.
+struct LoadTimes {
+  // A load counts in the first bucket whose bound it does not exceed, or in the last.
+  static constexpr std::array<uint64_t, 11> kBoundsMicros = {
+      1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
+  std::array<uint64_t, kBoundsMicros.size() + 1> buckets{};
+  uint64_t count = 0;
+  uint64_t total_ns = 0;
+
+  void add(uint64_t ns);
+};
+
 // X(name, help): events since open.
-#define KVKEEP_COUNTERS(X)                                                             \
-  X(lookups, "blocks asked for by a load; equals load_hits plus all of miss_reason")   \
-  X(load_hits, "loads that returned a block")                                          \
-  X(load_hits_hot, "of these, from the hot tier")                                      \
-  X(load_hits_pending, "of these, from a block still waiting to be written")           \
-  X(load_hits_disk, "of these, read from disk and verified")                           \
-  X(unverified_loads, "of these, from files without a digest")                         \
-  X(hits, "loads that returned a block plus saves of a block already present")         \
-  X(load_misses, "loads that returned nothing; the sum of miss_reason")                \
-  X(misses, "loads that found nothing")                                                \
-  X(loads, "blocks returned by loads")                                                 \
-  X(saves, "blocks accepted")                                                          \
-  X(saves_present, "saves of a block already present")                                 \
-  X(saves_persisted, "files that reached their final name")                            \
-  X(save_rejected_incompatible, "saves that contradict what the cache is for")         \
-  X(ssd_write_drops, "accepted blocks dropped before they were written")               \
-  X(writes_cancelled, "queued writes cancelled by delete or eviction")                 \
-  X(hot_cache_hits, "loads from the hot tier")                                         \
-  X(hot_cache_evictions, "blocks that left the hot tier to make room")                 \
-  X(hot_cache_promotions, "blocks kept in the hot tier after a read")                  \
-  X(preload_calls, "preloads that read something")                                     \
-  X(preload_blocks_loaded, "blocks that preloads brought into the hot tier")           \
-  X(preload_time_ms, "time spent in these, in milliseconds, rounded up")               \
-  X(reported_bad, "blocks that a caller found unusable")                               \
-  X(errors, "damaged blocks, failed writes and refused layer states")                  \
-  X(load_transient_errors, "reads failed by the system; the file was kept")            \
-  X(evictions, "files removed to make room")                                           \
-  X(evict_unlink_failures, "files that could not be removed to make room")             \
-  X(quarantined, "damaged files moved aside or deleted")                               \
-  X(misaligned_tensors, "tensors that had to be copied because they were not aligned") \
-  X(bytes_written, "file bytes of saves_persisted")                                    \
-  X(bytes_read, "file bytes read by loads")                                            \
+#define KVKEEP_COUNTERS(X)                                                                \
+  X(lookups, "blocks asked for by a load; equals load_hits plus all of miss_reason")      \
+  X(load_hits, "loads that returned a block")                                             \
+  X(load_hits_hot, "of these, from the hot tier")                                         \
+  X(load_hits_pending, "of these, from a block still waiting to be written")              \
+  X(load_hits_disk, "of these, read from disk and verified")                              \
+  X(unverified_loads, "of these, from files without a digest")                            \
+  X(hits, "loads that returned a block plus saves of a block already present")            \
+  X(load_misses, "loads that returned nothing; the sum of miss_reason")                   \
+  X(misses, "loads that found nothing")                                                   \
+  X(loads, "blocks returned by loads")                                                    \
+  X(saves, "blocks accepted")                                                             \
+  X(saves_present, "saves of a block already present")                                    \
+  X(saves_persisted, "files that reached their final name")                               \
+  X(save_rejected_incompatible, "saves that contradict what the cache is for")            \
+  X(ssd_inline_write_fallbacks, "saves that wrote their own file: the queue stayed full") \
+  X(writer_restarts, "exceptions in the writer; each cost the block being written")       \
+  X(ssd_write_drops, "accepted blocks dropped before they were written")                  \
+  X(writes_cancelled, "queued writes cancelled by delete or eviction")                    \
+  X(hot_cache_hits, "loads from the hot tier")                                            \
+  X(hot_cache_evictions, "blocks that left the hot tier to make room")                    \
+  X(hot_cache_promotions, "blocks kept in the hot tier after a read")                     \
+  X(preload_calls, "preloads that read something")                                        \
+  X(preload_blocks_loaded, "blocks that preloads brought into the hot tier")              \
+  X(preload_time_ms, "time spent in these, in milliseconds, rounded up")                  \
+  X(reported_bad, "blocks that a caller found unusable")                                  \
+  X(errors, "damaged blocks, failed writes and refused layer states")                     \
+  X(load_transient_errors, "reads failed by the system; the file was kept")               \
+  X(evictions, "files removed to make room")                                              \
+  X(evict_unlink_failures, "files that could not be removed to make room")                \
+  X(quarantined, "damaged files moved aside or deleted")                                  \
+  X(misaligned_tensors, "tensors that had to be copied because they were not aligned")    \
+  X(bytes_written, "file bytes of saves_persisted")                                       \
+  X(bytes_read, "file bytes read by loads")                                               \
   X(temp_files_removed, "leftover temporary files removed at open")
 
 // X(name, help): state at the moment of the snapshot.
@@ -68,18 +82,6 @@ namespace kvkeep {
   X(hot_dirty_blocks, "blocks in the hot tier that are not on disk yet")             \
   X(lent_bytes, "RAM of images that only callers hold, or that are being read")      \
   X(ram_bytes, "RAM of all images: hot, pending and lent")
-
-// Times from the call to the block, of loads from one source.
-struct LoadTimes {
-  // A load counts in the first bucket whose bound it does not exceed, or in the last.
-  static constexpr std::array<uint64_t, 11> kBoundsMicros = {
-      1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
-  std::array<uint64_t, kBoundsMicros.size() + 1> buckets{};
-  uint64_t count = 0;
-  uint64_t total_ns = 0;
-
-  void add(uint64_t ns);
-};
 
 // What a cache holds of one model: blocks that it serves now. The limits are the cache's own.
 struct ModelStats {

@@ -74,7 +74,7 @@ class BlockCache(_kvkeep.Cache):
         ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
         quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
         pending_cap: blocks that may wait to be written.
-        queue_wait: seconds that a save waits for room in a full queue before it is refused as busy.
+        queue_wait: seconds that a save waits for room in a full queue before it writes its block itself.
         close_deadline: seconds that close() waits for the queue.
 
         TypeError, kvkeep.InvalidArgument (a ValueError): an argument, named in the message.

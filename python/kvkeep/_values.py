@@ -72,7 +72,7 @@ class SaveResult:
     """What became of a save. False if it was refused."""
 
     outcome: str
-    """"queued", "present" or "refused"."""
+    """"queued", "inline" (written by the call itself), "present" or "refused"."""
     reason: Optional[str] = None
     """Why it was refused, as counted in stats()["save_refused"]."""
     message: str = ""

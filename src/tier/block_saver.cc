@@ -4,6 +4,7 @@
 #include "codec/block_codec.h"
 #include "kvkeep/size_string.h"
 #include "tier/compatibility.h"
+#include "tier/inline_write.h"
 #include "tier/removal.h"
 
 namespace kvkeep {
@@ -163,9 +164,12 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
                                        const Expectation& expected) {
   KVKEEP_TRY(fits_the_disk(*image));
   const uint64_t charge = round_up(image->file_bytes(), state_.directory->block_bytes());
-  const std::optional<Ticket> ticket = state_.queue.take_ticket(
+  std::optional<Ticket> ticket = state_.queue.take_ticket(
       image->ram_bytes(), state_.options.queue_wait, WriteQueue::Entrance::kSaver);
-  if (!ticket) return no_ticket();
+  const bool inline_write = !ticket;
+  if (inline_write) {
+    KVKEEP_TRY_ASSIGN(ticket, take_inline_ticket(state_, image->ram_bytes()));
+  }
   // Reserved first, so that savers who come together make room for all of them.
   state_.account->reserve(charge);
   reclaimer_.make_room(0, state_.options.max_inline_unlinks_per_save);
@@ -179,6 +183,8 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
     if (published == Published::kMisfit) return misfit();
     return count_present();
   }
+  if (inline_write && published == Published::kQueued)
+    return write_inline(state_, {hash, *ticket});
   state_.stats.add(&CacheStats::saves);
   if (published == Published::kQueued) state_.enqueue({hash, *ticket});
   return SaveOutcome::kQueued;

@@ -29,6 +29,8 @@
 
 namespace kvkeep {
 
+class BlockWriter;
+
 struct CacheState {
   CacheState(Options o, Environment e, uint32_t pending_cap, uint64_t pending_max_bytes)
       : options(std::move(o)),
@@ -56,6 +58,7 @@ struct CacheState {
   WriteQueue queue;
   HotTier hot;
   mutable CallGate gate;
+  std::shared_ptr<BlockWriter> writer;
   // Makes sure that a pushed block gets written. Set once, before the first call.
   std::function<void()> wake_writer;
   std::atomic<uint64_t> last_file_generation = 0;

@@ -141,7 +141,7 @@ TEST_F(DamageTest, FilesWithoutADigestCanBeRefused) {
 TEST_F(DamageTest, AWriteThatFailsLosesTheBlockByNameAndNothingElse) {
   proves("ERR-01", "ERR-02", "ERR-09", "DEF-14", "LIFE-03");
   const std::vector<std::pair<Op, int>> faults{
-      {Op::kCreate, EIO}, {Op::kAppend, ENOSPC}, {Op::kAppend, EDQUOT}, {Op::kRename, EIO}};
+      {Op::kCreate, EIO}, {Op::kAppend, EIO}, {Op::kRename, ENOSPC}, {Op::kRename, EDQUOT}};
   for (const auto& [op, error] : faults) {
     store_.files->plan().fail(op, "", error);
     ASSERT_EQ(store_.save(blk(2)), "queued");

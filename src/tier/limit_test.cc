@@ -209,17 +209,6 @@ TEST_F(LimitTest, AStoreOverItsLimitIsBroughtUnderItAtOpen) {
   EXPECT_EQ(stats().evictions, 3u);
 }
 
-TEST_F(LimitTest, AQueueThatStaysFullRefusesAsBusy) {
-  store_.options.pending_cap = 2;
-  open_for_blocks(100);
-  EXPECT_EQ(store_.save(blk(1)), "queued");
-  EXPECT_EQ(store_.save(blk(2)), "queued");
-  EXPECT_EQ(store_.save(blk(3)), "busy");
-  store_.executor->run_all();
-  EXPECT_EQ(store_.save(blk(3)), "queued");
-  EXPECT_EQ(stats().refused(Refusal::kBusy), 1u);
-}
-
 TEST_F(LimitTest, TheQuarantineIsInsideTheLimit) {
   proves("RUL-06");
   open_for_blocks(3);

@@ -8,10 +8,12 @@ std::string_view name_of(SaveOutcome outcome) {
       return "stored";
     case SaveOutcome::kQueued:
       return "queued";
+    case SaveOutcome::kWrittenInline:
+      return "inline";
     case SaveOutcome::kAlreadyPresent:
-      return "present";
+      break;
   }
-  return "queued";
+  return "present";
 }
 
 }  // namespace kvkeep

@@ -13,6 +13,7 @@ constexpr double kHardShare = 0.30;
 constexpr double kSoftFloor = 32;
 constexpr double kCeiling = 256;
 constexpr uint32_t kUnknownRam = 64;
+constexpr double kMostKeptFree = 0.5;
 
 Status refuse(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
@@ -55,6 +56,9 @@ Status validate(const Options& options) {
   if (options.queue_wait < Duration::zero()) return refuse("queue_wait: negative");
   if (options.close_deadline && *options.close_deadline < Duration::zero())
     return refuse("close_deadline: negative");
+  if (options.io_deadline < Duration::zero()) return refuse("io_deadline: negative");
+  if (!(options.background_reclaim >= 0 && options.background_reclaim <= kMostKeptFree))
+    return refuse("background_reclaim: give a share from 0 to 0.5");
   if (options.disk_snapshot_ttl < Duration::zero()) return refuse("disk_snapshot_ttl: negative");
   if (options.pressure_warn_interval < Duration::zero())
     return refuse("pressure_warn_interval: negative");

@@ -91,8 +91,10 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
 
 TieredCache::TieredCache(std::shared_ptr<CacheState> state)
     : state_(std::move(state)), saver_(*state_), loader_(*state_) {
-  const auto writer = std::make_shared<BlockWriter>(*state_);
-  state_->wake_writer = [writer, weak = std::weak_ptr(state_)] { writer->schedule(weak.lock()); };
+  state_->writer = std::make_shared<BlockWriter>(*state_);
+  state_->wake_writer = [state = state_.get(), weak = std::weak_ptr(state_)] {
+    state->writer->schedule(weak.lock());
+  };
 }
 
 TieredCache::~TieredCache() {

@@ -17,10 +17,13 @@ std::optional<Ticket> WriteQueue::take_ticket(uint64_t ram_bytes, Duration wait,
     if (!in_time && !has_room(ram_bytes, entrance)) return std::nullopt;
   }
   if (is_closed()) return std::nullopt;
-  const Ticket ticket{++last_generation_};
-  open_.emplace(ticket.generation, ram_bytes);
-  open_bytes_ += ram_bytes;
-  return ticket;
+  return issue(ram_bytes);
+}
+
+std::optional<Ticket> WriteQueue::take_extra_ticket(uint64_t ram_bytes) {
+  MutexLock lock(mu_);
+  if (closed_) return std::nullopt;
+  return issue(ram_bytes);
 }
 
 void WriteQueue::push(QueuedWrite write) {
@@ -88,6 +91,13 @@ bool WriteQueue::has_room(uint64_t ram_bytes, Entrance entrance) const {
       entrance == Entrance::kBackground ? std::max(1u, max_blocks_ / 2) : max_blocks_;
   return open_.size() < blocks && open_bytes_ <= max_bytes_ &&
          ram_bytes <= max_bytes_ - open_bytes_;
+}
+
+Ticket WriteQueue::issue(uint64_t ram_bytes) {
+  const Ticket ticket{++last_generation_};
+  open_.emplace(ticket.generation, ram_bytes);
+  open_bytes_ += ram_bytes;
+  return ticket;
 }
 
 void WriteQueue::release(const Ticket& ticket) {

@@ -46,6 +46,8 @@ class WriteQueue {
   // stayed full or is closed.
   std::optional<Ticket> take_ticket(uint64_t ram_bytes, Duration wait, Entrance entrance)
       KVKEEP_EXCLUDES(mu_);
+  // Without a wait and beyond the bounds. None if the queue is closed.
+  std::optional<Ticket> take_extra_ticket(uint64_t ram_bytes) KVKEEP_EXCLUDES(mu_);
   void push(QueuedWrite write) KVKEEP_EXCLUDES(mu_);
   // The oldest pushed one that need not wait any more, if any.
   std::optional<QueuedWrite> pop() KVKEEP_EXCLUDES(mu_);
@@ -65,6 +67,7 @@ class WriteQueue {
   // Waits until every ticket taken before the call has finished, or until `deadline` of the clock.
   Report wait_finished(std::optional<Duration> deadline) KVKEEP_EXCLUDES(mu_);
 
+  uint32_t max_blocks() const { return max_blocks_; }
   uint64_t blocks() const KVKEEP_EXCLUDES(mu_);
   uint64_t bytes() const KVKEEP_EXCLUDES(mu_);
 
@@ -72,6 +75,7 @@ class WriteQueue {
   static constexpr size_t kMaxFailedNamed = 4096;
 
   bool has_room(uint64_t ram_bytes, Entrance entrance) const KVKEEP_REQUIRES(mu_);
+  Ticket issue(uint64_t ram_bytes) KVKEEP_REQUIRES(mu_);
   void release(const Ticket& ticket) KVKEEP_REQUIRES(mu_);
 
   const uint32_t max_blocks_;
