@@ -91,6 +91,8 @@ struct Options {
 
   // RAM for images: loaded, lent and waiting to be written. Absent: half of the physical RAM.
   std::optional<uint64_t> ram_max_bytes;
+  // How often names and sizes in the directory are compared with what is known. 0: never.
+  Duration reconcile_interval = std::chrono::seconds(60);
   Eviction eviction = Eviction::kLeafFirstLru;
   // Bytes of the disk that stay free for others, whatever max_size_bytes allows. 0: none but 1 % of
   // what is held and free. Absent: 5 % of the disk, at most 5 GiB.

@@ -71,7 +71,7 @@ struct LoadTimes {
   X(free_bytes, "free bytes of the disk, by the last reading")                       \
   X(min_free_bytes, "bytes of the disk that stay free for others")                   \
   X(incompatible_files, "files tracked but not served")                              \
-  X(foreign_files, "files in the store that are not kvkeep's, as of open")           \
+  X(foreign_files, "files in the store that are not kvkeep's, at the last look")     \
   X(foreign_bytes, "their bytes; not part of the limit")                             \
   X(quarantine_bytes, "bytes of damaged files kept aside")                           \
   X(pending_blocks, "blocks waiting to be written")                                  \

@@ -29,6 +29,7 @@ struct FoundBlock {
   // kUnreadable: the read failed or the header makes no sense. kVersion. kDamaged: the file says it
   // is another block. kNoMemory.
   MissReason why = MissReason::kUnreadable;
+  bool listed_only = false;  // Its header was not wanted.
 };
 
 struct ScanReport {
@@ -47,6 +48,8 @@ struct ScanSettings {
   // no task that has not started.
   Executor* executor = nullptr;
   unsigned helpers = 0;
+  // Whether the header of a block file is to be read. Null: always.
+  std::function<bool(const BlockHash&, const FileStat&)> wants_header{};
 };
 
 // With helpers, `found` is called from several threads at once. quarantine_bytes stays 0. A

@@ -108,6 +108,10 @@ void ScanWorker::remove_temp(std::string_view path, const FileStat& stat) {
 
 void ScanWorker::report_block(const BlockHash& hash, std::string_view path, const FileStat& stat) {
   FoundBlock block{hash, stat.size, stat.allocated, stat.mtime, std::nullopt, {}};
+  if (settings_.wants_header && !settings_.wants_header(hash, stat)) {
+    block.listed_only = true;
+    return found_(std::move(block));
+  }
   Result<BlockHeader> header = reader_.read(path);
   if (!header.ok()) {
     // Without a reason the file itself was missing; with one, something in it was.

@@ -81,6 +81,16 @@ Result<ScanReport> StoreDirectory::scan(double now, const std::function<void(Fou
   return report;
 }
 
+Result<ScanReport> StoreDirectory::relist(
+    double now, const std::function<bool(const BlockHash&, const FileStat&)>& wants,
+    const std::function<void(FoundBlock)>& found) {
+  KVKEEP_TRY(still_there());
+  const ScanSettings scan{settings_.nonce, now, nullptr, 0, wants};
+  KVKEEP_TRY_ASSIGN(const ScanReport report, scan_store(*file_system_, scan, found));
+  KVKEEP_TRY(still_there());  // Missing directories look like empty ones.
+  return report;
+}
+
 Status StoreDirectory::still_there() {
   for (const std::string_view dir : {std::string_view(), kServiceDir}) {
     const Result<FileStat> stat = file_system_->stat(dir);

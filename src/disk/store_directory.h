@@ -63,6 +63,12 @@ class StoreDirectory {
   Result<ScanReport> scan(double now, const std::function<void(FoundBlock)>& found,
                           Helpers helpers);
 
+  // The same once more, on this thread, reading only the headers that are wanted. kUnavailable also
+  // if the store is gone.
+  Result<ScanReport> relist(double now,
+                            const std::function<bool(const BlockHash&, const FileStat&)>& wants,
+                            const std::function<void(FoundBlock)>& found);
+
   // Writes the image to a new temporary file, as durable as the settings say. The file is gone
   // again if this fails. At no moment does it occupy more than round_up(file bytes, block_bytes()),
   // unless the file system itself adds to that.

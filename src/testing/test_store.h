@@ -33,6 +33,7 @@ class TestStore {
     options.cache_dir = "/store";
     options.max_size_bytes = 1ull << 40;
     options.queue_wait = Duration::zero();
+    options.reconcile_interval = Duration::zero();  // It would be seen in counts of calls.
     options.background_reclaim = 0;  // The contract's figures are for a limit that is used up.
   }
 

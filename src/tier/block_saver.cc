@@ -183,8 +183,7 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
     if (published == Published::kMisfit) return misfit();
     return count_present();
   }
-  if (inline_write && published == Published::kQueued)
-    return write_inline(state_, {hash, *ticket});
+  if (inline_write && published == Published::kQueued) return write_inline(state_, {hash, *ticket});
   state_.stats.add(&CacheStats::saves);
   if (published == Published::kQueued) state_.enqueue({hash, *ticket});
   return SaveOutcome::kQueued;

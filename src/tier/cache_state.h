@@ -63,9 +63,10 @@ struct CacheState {
   std::function<void()> wake_writer;
   std::atomic<uint64_t> last_file_generation = 0;
   std::atomic<uint64_t> quarantine_bytes = 0;
-  uint64_t overhead_bytes = 0;  // Of directories and service files, as of open.
-  uint64_t foreign_files = 0;
-  uint64_t foreign_bytes = 0;
+  // As of open or the last reconcile. Overhead: directories and service files.
+  std::atomic<uint64_t> overhead_bytes = 0;
+  std::atomic<uint64_t> foreign_files = 0;
+  std::atomic<uint64_t> foreign_bytes = 0;
 
   bool has_disk() const { return directory != nullptr; }
   void enqueue(QueuedWrite write) {

@@ -56,6 +56,7 @@ Status validate(const Options& options) {
   if (options.queue_wait < Duration::zero()) return refuse("queue_wait: negative");
   if (options.close_deadline && *options.close_deadline < Duration::zero())
     return refuse("close_deadline: negative");
+  if (options.reconcile_interval < Duration::zero()) return refuse("reconcile_interval: negative");
   if (options.io_deadline < Duration::zero()) return refuse("io_deadline: negative");
   if (!(options.background_reclaim >= 0 && options.background_reclaim <= kMostKeptFree))
     return refuse("background_reclaim: give a share from 0 to 0.5");

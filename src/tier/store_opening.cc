@@ -12,31 +12,6 @@ namespace {
 constexpr uint64_t kLeastHeadroom = 64 * 1024;
 constexpr uint64_t kHeadroomShare = 512;
 
-struct Stock {
-  BlockHash hash;
-  BlockFile file;
-  std::optional<BlockHash> parent;
-};
-
-Stock classify(CacheState& state, FoundBlock found, Duration now) {
-  Stock stock{found.hash, {}, {}};
-  BlockFile& file = stock.file;
-  file.state = FileState::kIncompatible;
-  file.why = found.why;
-  file.generation = ++state.last_file_generation;
-  file.file_bytes = found.file_bytes;
-  file.allocated = found.allocated;
-  file.last_access = found.mtime;
-  file.verified = now;
-  if (!found.header) return stock;
-  file.layout = state.layouts.intern(*found.header);
-  stock.parent = found.header->info.parent;
-  const auto why = incompatibility(*state.expectation.get(), *file.layout);
-  if (!why) file.state = FileState::kDurable;
-  file.why = why.value_or(MissReason::kAbsent);
-  return stock;
-}
-
 void add(CacheState& state, Stock stock) {
   state.account->charge_found(stock.file.allocated);
   LockedEntry locked(state.index, stock.hash);
@@ -85,6 +60,30 @@ void announce(const CacheState& state, const ScanReport& report) {
 }
 
 }  // namespace
+
+Stock classify(CacheState& state, FoundBlock found, Duration now) {
+  Stock stock{found.hash, {}, {}};
+  BlockFile& file = stock.file;
+  file.state = FileState::kIncompatible;
+  file.why = found.why;
+  file.generation = ++state.last_file_generation;
+  file.file_bytes = found.file_bytes;
+  file.allocated = found.allocated;
+  file.last_access = found.mtime;
+  file.verified = now;
+  if (!found.header) return stock;
+  file.layout = state.layouts.intern(*found.header);
+  stock.parent = found.header->info.parent;
+  judge(state, file);
+  return stock;
+}
+
+void judge(CacheState& state, BlockFile& file) {
+  if (file.layout == nullptr) return;
+  const auto why = incompatibility(*state.expectation.get(), *file.layout);
+  file.state = why ? FileState::kIncompatible : FileState::kDurable;
+  file.why = why.value_or(MissReason::kAbsent);
+}
 
 Status take_stock(CacheState& state) {
   std::vector<Stock> stocks;

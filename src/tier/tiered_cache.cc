@@ -7,6 +7,7 @@
 #include "tier/block_writer.h"
 #include "tier/compatibility.h"
 #include "tier/preload.h"
+#include "tier/reconcile.h"
 #include "tier/removal.h"
 #include "tier/store_opening.h"
 
@@ -86,7 +87,9 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
   }
   state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
   warn_of_options(*state);
-  return std::unique_ptr<TieredCache>(new TieredCache(std::move(state)));
+  std::unique_ptr<TieredCache> cache(new TieredCache(state));
+  reconcile_regularly(state);
+  return cache;
 }
 
 TieredCache::TieredCache(std::shared_ptr<CacheState> state)
