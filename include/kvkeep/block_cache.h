@@ -215,7 +215,15 @@ class TieredBlockCache {
   virtual Result<CloseReport> close(std::optional<Duration> limit = {}) = 0;
 
   virtual CacheStats stats() const = 0;
-  virtual size_t size() const = 0;  // Blocks that can be served, every tier.
+  // Of the model whose name is `model_name`, but for slashes at the end, or ends with the same path
+  // component, if only one does. Looks at every block.
+  virtual ModelStats stats_for_model(std::string_view model_name) const = 0;
+  // to_json() of stats(), and cache_dir, sizes as people read them (…_formatted), and utilization.
+  virtual std::string stats_json() const = 0;
+  // As they hold, defaults filled in.
+  virtual const Options& options() const = 0;
+  virtual uint32_t pending_cap() const = 0;  // Blocks that may wait to be written.
+  virtual size_t size() const = 0;           // Blocks that can be served, every tier.
   // Bytes; the limit in force: as configured, or less where the disk is nearly full. Asks the disk
   // once in Options::disk_snapshot_ttl.
   virtual uint64_t max_size() const = 0;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "kvkeep/event.h"
 #include "kvkeep/status.h"
 
 namespace kvkeep {
@@ -75,9 +76,10 @@ std::shared_ptr<Logger> stderr_logger();
 
 struct Environment {
   std::shared_ptr<Clock> clock;
-  std::shared_ptr<Executor> executor;  // Default: one thread of the cache's own.
+  std::shared_ptr<Executor> executor;  // Default: two threads of the cache's own.
   std::shared_ptr<SystemInfo> system;
   std::shared_ptr<Logger> logger;
+  std::shared_ptr<EventSink> events;  // Default: nobody is told.
 };
 
 }  // namespace kvkeep

@@ -6,6 +6,7 @@
 #include "kvkeep/block_hash.h"
 #include "kvkeep/chain_keys.h"
 #include "kvkeep/environment.h"
+#include "kvkeep/event.h"
 #include "kvkeep/hot_budget.h"
 #include "kvkeep/options.h"
 #include "kvkeep/reason.h"

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "kvkeep/event.h"
+
 namespace kvkeep {
 namespace {
 
@@ -14,8 +16,15 @@ constexpr std::array<Text, kMissReasonCount> kMissText{{KVKEEP_MISS_REASONS(KVKE
 constexpr std::array<Text, kRefusalCount> kRefusalText{{KVKEEP_REFUSALS(KVKEEP_X)}};
 #undef KVKEEP_X
 
+constexpr const char* kEventNames[] = {
+#define KVKEEP_X(id, name, help) name,
+    KVKEEP_EVENTS(KVKEEP_X)
+#undef KVKEEP_X
+};
+
 }  // namespace
 
+std::string_view name_of(EventKind kind) { return kEventNames[static_cast<size_t>(kind)]; }
 std::string_view name_of(MissReason reason) { return kMissText[static_cast<size_t>(reason)].name; }
 std::string_view name_of(Refusal reason) { return kRefusalText[static_cast<size_t>(reason)].name; }
 std::string_view explain(MissReason reason) { return kMissText[static_cast<size_t>(reason)].help; }

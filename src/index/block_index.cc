@@ -35,6 +35,13 @@ std::vector<BlockHash> BlockIndex::keys_where(const std::function<bool(const Ent
   return keys;
 }
 
+void BlockIndex::visit(const std::function<void(const Entry&)>& look) {
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mu);
+    for (const auto& [hash, entry] : shard.entries) look(entry);
+  }
+}
+
 BlockIndex::Shard& BlockIndex::shard_of(const BlockHash& hash) {
   // The map inside the shard uses the low bits of the same value.
   return shards_[(hash.hash_value() >> 32) % kShards];

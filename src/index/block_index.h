@@ -111,6 +111,8 @@ class BlockIndex {
   IndexTotals totals() const;
   // Every key that was present throughout the call, and perhaps others, in no particular order.
   std::vector<BlockHash> keys();
+  // Calls `look` for each of them, with its shard locked: `look` reads the entry and nothing else.
+  void visit(const std::function<void(const Entry&)>& look);
   // Those of them whose entries satisfied `pure`, a function of the entry alone.
   std::vector<BlockHash> keys_where(const std::function<bool(const Entry&)>& pure);
 

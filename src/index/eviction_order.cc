@@ -59,6 +59,11 @@ void EvictionOrder::remove(OrderNode& node) {
   node.own = nullptr;
 }
 
+bool EvictionOrder::has_children(const OrderNode& node) const {
+  MutexLock lock(mu_);
+  return node.own != nullptr && node.own->children > 0;
+}
+
 std::vector<BlockHash> EvictionOrder::oldest(size_t count, size_t skip) const {
   std::vector<BlockHash> hashes;
   MutexLock lock(mu_);

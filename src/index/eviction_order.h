@@ -81,6 +81,8 @@ class EvictionOrder {
   void set_rank(OrderNode& node, uint8_t rank) KVKEEP_EXCLUDES(mu_);
   void remove(OrderNode& node) KVKEEP_EXCLUDES(mu_);
 
+  // True if a listed block continues this one.
+  bool has_children(const OrderNode& node) const KVKEEP_EXCLUDES(mu_);
   // The `count` next victims after skipping `skip` of them, in order: those without listed children
   // and then the others, so that a circle of parents does not stay for ever.
   std::vector<BlockHash> oldest(size_t count, size_t skip = 0) const KVKEEP_EXCLUDES(mu_);

@@ -19,6 +19,7 @@
 #include "testing/manual_clock.h"
 #include "testing/manual_executor.h"
 #include "testing/mem_file_system.h"
+#include "testing/recording_events.h"
 #include "testing/recording_logger.h"
 #include "tier/tiered_cache.h"
 
@@ -47,7 +48,7 @@ class TestStore {
     seams.engine = make_pread_engine(files);
     seams.pool = pool;
     seams.nonce = "00000000000000" + std::to_string(10 + ++process % 90);
-    return TieredCache::open(options, {clock, executor, nullptr, logger}, std::move(seams));
+    return TieredCache::open(options, {clock, executor, nullptr, logger, events}, std::move(seams));
   }
   void open() {
     auto opened = try_open();
@@ -105,6 +106,7 @@ class TestStore {
   Options options;
   const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   const std::shared_ptr<ManualExecutor> executor = std::make_shared<ManualExecutor>(clock);
+  const std::shared_ptr<RecordingEvents> events = std::make_shared<RecordingEvents>();
   const std::shared_ptr<RecordingLogger> logger = std::make_shared<RecordingLogger>();
   const std::shared_ptr<ExactBufferPool> pool = ExactBufferPool::create(1ull << 30);
   std::shared_ptr<MemFileSystem> disk;

@@ -92,6 +92,7 @@ Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr&
       return count_present();
     case HotTier::Kept::kYes:
       state_.stats.add(&CacheStats::saves);
+      state_.emit(EventKind::kSaveStored, &hash, image->ram_bytes());
       return SaveOutcome::kStored;
     case HotTier::Kept::kMisfit:
       return misfit();
@@ -185,6 +186,7 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   }
   if (inline_write && published == Published::kQueued) return write_inline(state_, {hash, *ticket});
   state_.stats.add(&CacheStats::saves);
+  state_.emit(EventKind::kSaveQueued, &hash, charge);
   if (published == Published::kQueued) state_.enqueue({hash, *ticket});
   return SaveOutcome::kQueued;
 }

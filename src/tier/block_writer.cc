@@ -51,6 +51,7 @@ WriteEnd BlockWriter::write_scheduled(const QueuedWrite& item) {
   std::optional<Job> job = claim(item, Source::kBackground);
   const WriteEnd end = job ? write_guarded(*job) : WriteEnd::kCancelled;
   writing_since_ = -1;
+  if (end == WriteEnd::kCancelled) state_.emit(EventKind::kWriteCancelled, &item.hash, 0);
   return end;
 }
 
@@ -240,6 +241,7 @@ void BlockWriter::end_commit(Job& job) {
   }
   state_.stats.add(
       {{&CacheStats::saves_persisted}, {&CacheStats::bytes_written, job.image->file_bytes()}});
+  state_.emit(EventKind::kWriteCommitted, &job.write.hash, job.image->file_bytes());
 }
 
 // The block is lost, unless it had been cancelled anyway or is hot. The file that it would have
@@ -264,6 +266,7 @@ WriteEnd BlockWriter::give_up(Job& job, const Status& why) {
     state_.disk_space->drop();
   }
   job.failure = Status(why.code(), reason, why.message());
+  state_.emit(EventKind::kWriteFailed, &job.write.hash, job.image->file_bytes());
   report(job, reason, still_hot);
   return WriteEnd::kFailed;
 }

@@ -73,6 +73,10 @@ struct CacheState {
     queue.push(std::move(write));
     wake_writer();
   }
+  // Call without a lock.
+  void emit(EventKind kind, const BlockHash* hash, uint64_t bytes, uint64_t count = 0) const {
+    if (environment.events != nullptr) environment.events->on_event({kind, hash, bytes, count});
+  }
   Clock& clock() const { return *environment.clock; }
   void log(LogLevel level, const std::string& message) const {
     environment.logger->log(level, message);

@@ -98,6 +98,7 @@ size_t sweep_stale_layouts(CacheState& state) {
   // A file may fit that a cancelled write was to replace.
   restore_fitting(state, *expected, Forgotten::kStay);
   state.expectation.mark_swept(*expected);
+  state.emit(EventKind::kSweepDone, nullptr, 0, dropped);
   if (dropped > 0) {
     state.log(LogLevel::kInfo, std::to_string(dropped) + " blocks of other layers of \"" +
                                    expected->model_name + "\" are no longer served");

@@ -140,8 +140,10 @@ TEST_F(ForgetTest, AForgottenBlockKeepsItsPlaceAmongThoseThatLeave) {
   store_.save_and_write(blk(1));
   store_.options.max_size_bytes = store_.own_bytes + 3 * store_.file_bytes(blk(1));
   store_.restart();
-  store_.save_and_write(blk(2));
-  store_.save_and_write(blk(3));
+  for (const uint64_t k : {2, 3}) {
+    store_.clock->advance(std::chrono::seconds(1));
+    store_.save_and_write(blk(k));
+  }
   EXPECT_TRUE(forget(blk(2)));
   store_.save_and_write(blk(4));
   EXPECT_EQ(store_.load(blk(1)), "evicted");

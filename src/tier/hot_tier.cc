@@ -63,21 +63,25 @@ bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t fil
   if (image->ram_bytes() > max_bytes()) return false;
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kNone);
   if (!put.stored) return false;
+  bool same = false;
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    const bool same = entry != nullptr && entry->file.state == FileState::kDurable &&
-                      entry->file.generation == file_generation && entry->pending == nullptr &&
-                      entry->hot == nullptr;
+    same = entry != nullptr && entry->file.state == FileState::kDurable &&
+           entry->file.generation == file_generation && entry->pending == nullptr &&
+           entry->hot == nullptr;
     if (same) {
       entry->hot =
           std::make_unique<HotBlock>(HotBlock{generation, false, image, entry->file.layout});
-      state_.stats.add(&CacheStats::hot_cache_promotions);
-      return true;
     }
   }
-  budget_->forget(self_, hash, generation);
-  return false;
+  if (!same) {
+    budget_->forget(self_, hash, generation);
+    return false;
+  }
+  state_.stats.add(&CacheStats::hot_cache_promotions);
+  state_.emit(EventKind::kPromoted, &hash, image->ram_bytes());
+  return true;
 }
 
 void HotTier::forget(const BlockHash& hash, const HotBlock& gone) {
@@ -99,20 +103,40 @@ HotTier::Looked HotTier::look(const BlockHash& hash) {
   const Entry* entry = locked.get();
   if (entry == nullptr || entry->hot == nullptr) return {};
   const HotBlock& hot = *entry->hot;
-  Looked looked{hot.dirty ? Found::kDirty : Found::kClean, hot.generation, hot.image};
+  Looked looked{hot.dirty ? Found::kDirty : Found::kClean, hot.generation, hot.image,
+                state_.index.order().has_children(entry->order)};
   if (entry->pending != nullptr) looked.found = Found::kBeingWritten;
   return looked;
 }
 
-// A block that is just being written stays: its image would be charged to nobody.
+// A block that is just being written stays: its image would be charged to nobody. So does, where
+// RAM is the last tier, one that others continue: the end of some chain leaves for it.
 bool HotTier::give_up(const BlockHash& hash, uint64_t generation, Patience patience) {
   const Looked looked = look(hash);
   if (looked.found == Found::kGone || looked.generation != generation) return true;
   if (looked.found == Found::kBeingWritten) return false;
+  if (state_.options.hot_only && looked.has_children) {
+    give_up_a_leaf();
+    return look(hash).generation != generation;
+  }
   const bool left =
       looked.found == Found::kClean ? drop(hash, generation) : spill(hash, looked, patience);
-  if (left) state_.stats.add(&CacheStats::hot_cache_evictions);
+  if (left) count_eviction(hash, *looked.image);
   return left;
+}
+
+void HotTier::give_up_a_leaf() {
+  for (const BlockHash& hash : state_.index.order().oldest(1)) {
+    const Looked looked = look(hash);
+    if (looked.found != Found::kClean) continue;
+    drop(hash, looked.generation);
+    count_eviction(hash, *looked.image);
+  }
+}
+
+void HotTier::count_eviction(const BlockHash& hash, const Image& image) {
+  state_.stats.add(&CacheStats::hot_cache_evictions);
+  state_.emit(EventKind::kHotEvicted, &hash, image.ram_bytes());
 }
 
 bool HotTier::write_now(const BlockHash& hash) {
@@ -183,6 +207,8 @@ bool HotTier::hand_over(const BlockHash& hash, const Looked& looked, QueuedWrite
     return false;
   }
   if (left != nullptr) forget(hash, *left);
+  state_.emit(move == Move::kLeaves ? EventKind::kSpillQueued : EventKind::kFlushQueued, &hash,
+              looked.image->file_bytes());
   if (queued) state_.enqueue(std::move(write));
   return true;
 }

@@ -81,11 +81,14 @@ class HotTier final : public HotOwner {
     Found found = Found::kGone;
     uint64_t generation = 0;
     ImagePtr image;
+    bool has_children = false;  // A block that continues it is known.
   };
   // What becomes of the hot image when the block goes to the write queue.
   enum class Move : uint8_t { kStays, kLeaves };
 
   Looked look(const BlockHash& hash);
+  void count_eviction(const BlockHash& hash, const Image& image);
+  void give_up_a_leaf();
   bool drop(const BlockHash& hash, uint64_t generation);
   bool spill(const BlockHash& hash, const Looked& looked, Patience patience);
   // The write's ticket and bytes are taken; puts it on its way. False if the block changed since.

@@ -340,6 +340,22 @@ TEST_F(HotOnlyTest, WhatLeavesIsGoneAndCounted) {
   EXPECT_EQ(store_.logger->count("8.00KB"), 1u);
 }
 
+TEST_F(HotOnlyTest, TheEndOfAChainLeavesBeforeItsHead) {
+  proves("RUL-27");
+  const auto is_hot = [this](uint64_t k) { return store_.cache->has_block(block(k).hash); };
+  store_.cache->set_hot_max_bytes(3 * kBlock + kBlock / 2);  // A parent's name takes room, too.
+  for (const uint64_t k : {1, 2, 3}) {
+    TestBlock link = block(k);
+    if (k > 1) link.input.parent = block(k - 1).hash;
+    EXPECT_EQ(store_.save(link), "stored");
+  }
+  EXPECT_EQ(store_.save(block(4)), "stored");
+  EXPECT_TRUE(is_hot(1) && is_hot(2) && !is_hot(3));
+  EXPECT_EQ(store_.save(block(5)), "stored");
+  EXPECT_TRUE(is_hot(1) && !is_hot(2) && is_hot(4));
+  EXPECT_EQ(stats().hot_cache_evictions, 2u);
+}
+
 TEST_F(HotOnlyTest, RefusesWhatIsLargerThanTheTier) {
   proves("HOT-08", "PEND-07");
   store_.save(block(1));

@@ -28,6 +28,7 @@ Result<SaveOutcome> write_inline(CacheState& state, const QueuedWrite& item) {
   if (!kept && written.failure.ok()) return busy("the block had to leave before it was written");
   if (!kept) return written.failure;
   state.stats.add({{&CacheStats::saves}, {&CacheStats::ssd_inline_write_fallbacks}});
+  state.emit(EventKind::kInlineWrite, &item.hash, 0);
   return SaveOutcome::kWrittenInline;
 }
 

@@ -37,7 +37,7 @@ class InlineWriteTest : public ::testing::Test {
 TEST_F(InlineWriteTest, ASaveThatFindsTheQueueFullWritesItself) {
   proves("SAVE-16", "SAVE-26", "RUL-11");
   fill_queue();
-  EXPECT_EQ(store_.save(blk(3)), "inline");
+  EXPECT_EQ(store_.save(blk(3)), "written");
   EXPECT_EQ(store_.load(blk(3)), "disk");
   EXPECT_EQ(stats().ssd_inline_write_fallbacks, 1u);
   EXPECT_EQ(stats().ssd_write_drops, 0u);
@@ -46,7 +46,7 @@ TEST_F(InlineWriteTest, ASaveThatFindsTheQueueFullWritesItself) {
   EXPECT_EQ(stats().pending_blocks, 2u);
   EXPECT_EQ(store_.logger->count(LogLevel::kWarning), 1u);
   EXPECT_TRUE(store_.logger->contains("pending_cap 2"));
-  EXPECT_EQ(store_.save(blk(4)), "inline");
+  EXPECT_EQ(store_.save(blk(4)), "written");
   EXPECT_EQ(store_.logger->count(LogLevel::kWarning), 1u);
   store_.executor->run_all();
   EXPECT_EQ(store_.load(blk(1)), "disk");
@@ -60,7 +60,7 @@ TEST_F(InlineWriteTest, OneSaveIsOneBlockAlsoInline) {
   store_.options.pending_cap = 1;
   store_.open();
   ASSERT_EQ(store_.save(blk(1)), "queued");
-  EXPECT_EQ(store_.save(blk(2)), "inline");
+  EXPECT_EQ(store_.save(blk(2)), "written");
   EXPECT_EQ(stats().saves, 2u);
   EXPECT_EQ(stats().saves_persisted, 1u);
 }
@@ -84,7 +84,7 @@ TEST_F(InlineWriteTest, TheSaverWaitsOnceForRoomFirst) {
   ASSERT_TRUE(store_.clock->wait_for_waiters(1));
   store_.clock->advance(seconds(1));
   late.join();
-  EXPECT_EQ(saved, "inline");
+  EXPECT_EQ(saved, "written");
 }
 
 TEST_F(InlineWriteTest, AFailedInlineWriteLeavesNothing) {
@@ -136,7 +136,7 @@ TEST_F(InlineWriteTest, NobodyWritesToADiskThatDoesNotAnswer) {
   held.release();
   writer.join();
   EXPECT_EQ(store_.save(blk(3)), "queued");
-  EXPECT_EQ(store_.save(blk(4)), "inline");  // It answers again.
+  EXPECT_EQ(store_.save(blk(4)), "written");  // It answers again.
 }
 
 TEST_F(InlineWriteTest, ABusyWriterIsNoReasonToRefuseBeforeItsDeadline) {
@@ -152,7 +152,7 @@ TEST_F(InlineWriteTest, ABusyWriterIsNoReasonToRefuseBeforeItsDeadline) {
   held.release();
   writer.join();
   saver.join();
-  EXPECT_EQ(saved, "inline");
+  EXPECT_EQ(saved, "written");
 }
 
 TEST_F(InlineWriteTest, AnExceptionCostsTheBlockAndNotTheWriter) {

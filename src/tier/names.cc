@@ -9,7 +9,7 @@ std::string_view name_of(SaveOutcome outcome) {
     case SaveOutcome::kQueued:
       return "queued";
     case SaveOutcome::kWrittenInline:
-      return "inline";
+      return "written";
     case SaveOutcome::kAlreadyPresent:
       break;
   }

@@ -142,12 +142,14 @@ bool Reclaimer::unlink_claimed(const FileClaim& claim) {
   if (removed.ok()) {
     state_.stats.add(&CacheStats::evictions);
     file_gone(state_, claim, MissReason::kEvicted);
+    state_.emit(EventKind::kEvicted, &claim.hash, claim.former.allocated);
     return true;
   }
   BlockFile kept = claim.former;
   kept.retry_after = state_.clock().mono() + kRetryUnlinkAfter;
   file_stays(state_, claim, std::move(kept));
   state_.stats.add(&CacheStats::evict_unlink_failures);
+  state_.emit(EventKind::kUnlinkFailed, &claim.hash, claim.former.allocated);
   state_.log(LogLevel::kError, "block " + claim.hash.short_hex() +
                                    ": cannot be evicted: " + removed.status().message());
   return false;

@@ -60,6 +60,7 @@ namespace {
 void quarantine(CacheState& state, const FileClaim& claim) {
   const auto moved = state.directory->quarantine(claim.hash, claim.former.allocated);
   state.stats.add({{&CacheStats::quarantined}, {&CacheStats::errors}});
+  state.emit(EventKind::kQuarantined, &claim.hash, claim.former.allocated);
   if (!moved.ok() && moved.status().code() != Code::kNotFound) {
     BlockFile kept = claim.former;
     kept.state = FileState::kIncompatible;

@@ -47,16 +47,21 @@ std::unique_ptr<DiskSpace> watch_disk(CacheState& state) {
                                      state.environment.clock, state.environment.logger, settings);
 }
 
+// The one line that says what was opened, and how large it may become.
 void announce(const CacheState& state, const ScanReport& report) {
   const IndexTotals totals = state.index.totals();
-  std::string text = "SSD cache scan complete: " + std::to_string(totals.servable) +
-                     " blocks served, " + format_bytes(state.account->used()) + " of " +
-                     format_bytes(state.account->limit());
+  std::string text = "SSD cache scan complete: " + state.options.cache_dir->string() + ", " +
+                     std::to_string(totals.servable) + " blocks served, " +
+                     format_bytes(state.account->used()) + " of " +
+                     format_bytes(state.account->limit()) + ", " +
+                     format_bytes(state.disk_space->free_bytes()) + " free, hot tier " +
+                     format_bytes(state.hot.max_bytes());
   if (totals.incompatible > 0) {
     text += ", skipped_incompatible=" + std::to_string(totals.incompatible) + " blocks";
   }
   if (report.foreign_files > 0) text += ", foreign files " + std::to_string(report.foreign_files);
   state.log(LogLevel::kInfo, text);
+  state.emit(EventKind::kScanDone, nullptr, state.account->used(), totals.servable);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
 #include "tier/compatibility.h"
+#include "tier/model_stats.h"
 #include "tier/preload.h"
 #include "tier/reconcile.h"
 #include "tier/removal.h"
@@ -14,6 +15,7 @@
 namespace kvkeep {
 namespace {
 
+constexpr unsigned kThreads = 2;  // One writes; the other lists, preloads and keeps the time.
 constexpr uint64_t kPendingBytesAtMost = 512ull << 20;
 constexpr uint64_t kQuarantineAtMost = 256ull << 20;
 constexpr Duration kCloseWithin = std::chrono::seconds(60);
@@ -27,7 +29,7 @@ Environment complete(Environment environment) {
   if (environment.clock == nullptr) environment.clock = system_clock();
   if (environment.system == nullptr) environment.system = system_info();
   if (environment.logger == nullptr) environment.logger = stderr_logger();
-  if (environment.executor == nullptr) environment.executor = make_thread_executor(1);
+  if (environment.executor == nullptr) environment.executor = make_thread_executor(kThreads);
   return environment;
 }
 
@@ -79,13 +81,13 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
   auto state = std::make_shared<CacheState>(std::move(options), std::move(environment), cap, bytes);
   state->pool = std::move(seams.pool);
   state->engine = std::move(seams.engine);
+  state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
   if (!state->options.hot_only) {
     KVKEEP_TRY_ASSIGN(state->directory,
                       StoreDirectory::open(std::move(seams.file_system),
                                            directory_settings(*state, std::move(seams.nonce))));
     KVKEEP_TRY(take_stock(*state));
   }
-  state->hot.join(HotOwnerRef(std::shared_ptr<HotOwner>(state, &state->hot)));
   warn_of_options(*state);
   std::unique_ptr<TieredCache> cache(new TieredCache(state));
   reconcile_regularly(state);
@@ -346,6 +348,15 @@ CacheStats TieredCache::stats() const {
   stats.lent_bytes = stats.ram_bytes - std::min(stats.ram_bytes, held);
   return stats;
 }
+
+ModelStats TieredCache::stats_for_model(std::string_view model_name) const {
+  ModelStats stats = model_stats(*state_, model_name);
+  stats.max_size_bytes = max_size();
+  stats.hot_cache_max_bytes = state_->hot.max_bytes();
+  return stats;
+}
+
+std::string TieredCache::stats_json() const { return kvkeep::stats_json(*state_, stats()); }
 
 size_t TieredCache::size() const {
   return state_->gate.is_closed() ? 0 : state_->index.totals().servable;

@@ -58,6 +58,10 @@ class TieredCache final : public TieredBlockCache {
   Result<FlushReport> flush(std::optional<Duration> limit) override;
   Result<CloseReport> close(std::optional<Duration> limit) override;
   CacheStats stats() const override;
+  ModelStats stats_for_model(std::string_view model_name) const override;
+  std::string stats_json() const override;
+  const Options& options() const override { return state_->options; }
+  uint32_t pending_cap() const override { return state_->queue.max_blocks(); }
   size_t size() const override;
   uint64_t max_size() const override;
   uint64_t configured_max_size() const override;

@@ -43,9 +43,9 @@ std::optional<QueuedWrite> WriteQueue::pop() {
 
 void WriteQueue::finish(const QueuedWrite& write, WriteEnd end) {
   MutexLock lock(mu_);
+  release(write.ticket);  // First: naming the block may find no memory.
   if (end == WriteEnd::kWritten) ++written_;
   if (end == WriteEnd::kFailed && failed_.size() < kMaxFailedNamed) failed_.push_back(write.hash);
-  release(write.ticket);
 }
 
 void WriteQueue::give_back(const Ticket& ticket) {

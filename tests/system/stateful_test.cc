@@ -52,6 +52,7 @@ class Walk {
     if (pick(3) == 0) store_.options.flush_after.reset();
     store_.options.preload_min_blocks = 1;
     store_.options.durability = static_cast<Durability>(pick(3));
+    limit_ = store_.options.max_size_bytes;
     store_.disk->on_operation([this](const testing::Operation&) { check_disk(); });
     store_.open();
   }
@@ -75,7 +76,7 @@ class Walk {
 
   void step() {
     const uint64_t key = pick_key();
-    switch (pick(24)) {
+    switch (pick(28)) {
       case 0:
       case 1:
       case 2:
@@ -127,7 +128,7 @@ class Walk {
     const bool suspect = before.reason == MissReason::kSuspect || before.source == Source::kDisk;
     const std::string outcome = store_.save(block);
     note("save " + std::to_string(key) + " variant " + std::to_string(variant) + ": " + outcome);
-    if (outcome != "stored" && outcome != "queued") return;
+    if (outcome != "stored" && outcome != "queued" && outcome != "written") return;
     if (!suspect) served_[key].clear();
     served_[key].insert(variant);
     on_disk_[key].insert(variant);
@@ -173,6 +174,46 @@ class Walk {
     served_[key].clear();  // A file that could not be moved may come back with a restart.
   }
 
+  // Its file stays, and may come back when the layers change, or with a restart.
+  void forget(uint64_t key) {
+    note("forget " + std::to_string(key));
+    store_.cache->forget_block(hash(key));
+    served_[key].clear();
+  }
+  void change_limit() {
+    limit_ = 60'000 + pick(200'000);
+    note("limit " + std::to_string(limit_));
+    store_.cache->set_configured_max_size(limit_);
+    if (pick(2)) store_.cache->enforce_size_limit();
+    if (pick(4) == 0) clear();
+  }
+  void clear() {
+    note("clear");
+    const bool cleared = store_.cache->clear().ok();
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      served_[key].clear();
+      if (cleared) on_disk_[key].clear();
+    }
+  }
+  void change_free_space() {
+    note("free space");
+    if (pick(2)) {
+      store_.files->plan().set_space(pick(300'000));
+    } else {
+      store_.files->plan().set_space({});
+    }
+    store_.clock->advance(std::chrono::seconds(31));
+  }
+  void change_layers() {
+    note("layers");
+    const std::vector<std::string> types{pick(2) ? "KVCache" : "ArraysCache"};
+    store_.cache->set_expected_layer_types(types, std::nullopt);
+    if (pick(2)) store_.cache->sweep_stale_layouts();
+    // What was forgotten or swept may be served again.
+    for (uint64_t key = 0; key < kKeys; ++key)
+      served_[key].insert(on_disk_[key].begin(), on_disk_[key].end());
+  }
+
   void run_tasks() {
     note("tasks");
     store_.executor->run(1 + pick(4));
@@ -207,6 +248,7 @@ class Walk {
     store_.files->plan().clear();
     store_.close();
     served_ = on_disk_;
+    store_.options.max_size_bytes = limit_;
     store_.open();
     for (uint64_t key = 0; key < kKeys; ++key) {
       if (!store_.disk->read_all(path(key))) served_[key].clear();
@@ -236,18 +278,20 @@ class Walk {
     store_.files->plan().fail(op, "", error, 1 + pick(3));
   }
 
+  // Under a limit that was lowered files may stay until somebody makes room, but none come.
   void check_disk() const {
-    EXPECT_LE(store_.disk->allocated_bytes(), store_.options.max_size_bytes) << history_;
+    EXPECT_LE(store_.disk->allocated_bytes(), std::max(limit_, held_disk_)) << history_;
   }
   void check() {
     check_disk();
+    held_disk_ = store_.disk->allocated_bytes();
     const CacheStats s = store_.cache->stats();
     uint64_t missed = 0;
     for (const uint64_t count : s.miss_reason) missed += count;
     EXPECT_EQ(s.lookups, s.load_hits + missed);
     EXPECT_EQ(s.load_hits, s.load_hits_hot + s.load_hits_pending + s.load_hits_disk);
     EXPECT_EQ(s.hits, s.load_hits + s.saves_present);
-    EXPECT_LE(s.allocated_bytes, s.max_size_bytes);
+    EXPECT_EQ(s.allocated_bytes, held_disk_);
     // Under a limit that was lowered it may hold what had no room in the queue, but no more.
     EXPECT_LE(s.hot_cache_size_bytes, std::max(s.hot_cache_max_bytes, held_hot_));
     held_hot_ = s.hot_cache_size_bytes;
@@ -273,7 +317,9 @@ class Walk {
   std::mt19937_64 random_;
   std::string history_;
   TestStore store_;
-  uint64_t held_hot_ = 0;                 // After the step before.
+  uint64_t limit_ = 0;     // Of the disk, as configured last.
+  uint64_t held_hot_ = 0;  // After the step before.
+  uint64_t held_disk_ = 0;
   std::map<uint64_t, Variants> served_;   // What a load may return now.
   std::map<uint64_t, Variants> on_disk_;  // What it may return after a restart.
 };
