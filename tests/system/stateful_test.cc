@@ -291,7 +291,7 @@ class Walk {
     EXPECT_EQ(s.lookups, s.load_hits + missed);
     EXPECT_EQ(s.load_hits, s.load_hits_hot + s.load_hits_pending + s.load_hits_disk);
     EXPECT_EQ(s.hits, s.load_hits + s.saves_present);
-    EXPECT_EQ(s.allocated_bytes, held_disk_);
+    EXPECT_GE(s.allocated_bytes, held_disk_);  // A file removed from outside is noticed later.
     // Under a limit that was lowered it may hold what had no room in the queue, but no more.
     EXPECT_LE(s.hot_cache_size_bytes, std::max(s.hot_cache_max_bytes, held_hot_));
     held_hot_ = s.hot_cache_size_bytes;
