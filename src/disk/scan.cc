@@ -13,6 +13,9 @@ namespace {
 void add(ScanReport& total, const ScanReport& part) {
   total.overhead_bytes += part.overhead_bytes;
   total.quarantine_bytes += part.quarantine_bytes;
+  total.quarantine_files += part.quarantine_files;
+  total.temp_files += part.temp_files;
+  total.temp_bytes += part.temp_bytes;
   total.foreign_files += part.foreign_files;
   total.foreign_bytes += part.foreign_bytes;
   total.temp_files_removed += part.temp_files_removed;

@@ -2,7 +2,8 @@
 // files.
 //
 // Each block file costs a stat and the read of its header, no tensor data. Nothing but leftover
-// temporary files is changed. Links and directories that carry a block's name are foreign.
+// temporary files is changed, and with ScanSettings::read_only not even those. Links and
+// directories that carry a block's name are foreign.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +35,13 @@ struct FoundBlock {
 
 struct ScanReport {
   uint64_t overhead_bytes = 0;    // Allocated: directories, .kvkeep/, leftovers that must stay.
-  uint64_t quarantine_bytes = 0;  // Allocated; not in overhead_bytes.
+  uint64_t quarantine_bytes = 0;  // Allocated; not in overhead_bytes. With read_only; else 0.
+  uint64_t quarantine_files = 0;  // With read_only; else 0.
   uint64_t foreign_files = 0;     // Entries in the root and its sub-directories that are not ours.
   uint64_t foreign_bytes = 0;     // Allocated.
   uint64_t temp_files_removed = 0;
+  uint64_t temp_files = 0;        // With read_only: temporary files of anybody.
+  uint64_t temp_bytes = 0;        // Allocated; not in overhead_bytes.
   uint64_t unreadable_files = 0;  // Block files without a header.
 };
 
@@ -50,9 +54,10 @@ struct ScanSettings {
   unsigned helpers = 0;
   // Whether the header of a block file is to be read. Null: always.
   std::function<bool(const BlockHash&, const FileStat&)> wants_header{};
+  bool read_only = false;  // Temporary files stay, and are counted as such.
 };
 
-// With helpers, `found` is called from several threads at once. quarantine_bytes stays 0. A
+// With helpers, `found` is called from several threads at once. A
 // directory that cannot be listed ends the scan with its error, because the bytes in it would go
 // uncounted; a file that cannot be read does not.
 Result<ScanReport> scan_store(FileSystem& file_system, const ScanSettings& settings,

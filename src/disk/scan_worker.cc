@@ -53,6 +53,13 @@ void ScanWorker::count_foreign(const FileStat& stat) {
   report_.foreign_bytes += stat.allocated;
 }
 
+// A writer knows its quarantine already, and more exactly.
+void ScanWorker::count_quarantined(const FileStat& stat) {
+  if (!settings_.read_only) return;
+  ++report_.quarantine_files;
+  report_.quarantine_bytes += stat.allocated;
+}
+
 Status ScanWorker::look_at_root() {
   count_dir("");
   return each_entry("", [this](std::string_view name, std::string_view, const FileStat& stat) {
@@ -72,8 +79,8 @@ Status ScanWorker::look_at_service_dirs() {
 Status ScanWorker::look_at_service_dir(std::string_view dir) {
   count_dir(dir);
   return each_entry(dir, [&](std::string_view name, std::string_view path, const FileStat& stat) {
-    const bool kept = dir == kQuarantineDir && quarantine_number(name);
-    if (path != kQuarantineDir && !kept) report_.overhead_bytes += stat.allocated;
+    if (dir == kQuarantineDir && quarantine_number(name)) return count_quarantined(stat);
+    if (path != kQuarantineDir) report_.overhead_bytes += stat.allocated;
   });
 }
 
@@ -88,6 +95,11 @@ Status ScanWorker::look_at_subdir(std::string_view subdir) {
 void ScanWorker::look_at(const StoreName& name, std::string_view path, const FileStat& stat) {
   if (stat.kind != FileKind::kFile || name.kind == NameKind::kForeign) return count_foreign(stat);
   if (name.kind == NameKind::kBlock) return report_block(*name.hash, path, stat);
+  if (settings_.read_only) {
+    ++report_.temp_files;
+    report_.temp_bytes += stat.allocated;
+    return;
+  }
   if (name.kind == NameKind::kTemp) {
     // Our own are being written right now; their writer counts them.
     if (name.nonce != settings_.own_nonce) remove_temp(path, stat);

@@ -32,6 +32,7 @@ class ScanWorker {
   Status each_entry(std::string_view dir, const Visit& visit);
   void count_dir(std::string_view path);
   void count_foreign(const FileStat& stat);
+  void count_quarantined(const FileStat& stat);
   Status look_at_service_dir(std::string_view dir);
   void look_at(const StoreName& name, std::string_view path, const FileStat& stat);
   void remove_temp(std::string_view path, const FileStat& stat);
