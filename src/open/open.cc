@@ -1,6 +1,4 @@
-#include <cstdio>
-#include <random>
-
+#include "disk/nonce.h"
 #include "io/buffer_pool.h"
 #include "io/posix_file_system.h"
 #include "io/read_engine.h"
@@ -18,14 +16,6 @@ uint64_t ram_limit(const Options& options, const SystemInfo& system) {
   const Result<int64_t> pages = system.physical_pages();
   if (!page.ok() || !pages.ok()) return kUnknownRamBytes;
   return static_cast<uint64_t>(*page) * static_cast<uint64_t>(*pages) / 2;
-}
-
-std::string random_nonce() {
-  std::random_device device;
-  const uint64_t bits = static_cast<uint64_t>(device()) << 32 | device();
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(bits));
-  return text;
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_F(LimitTest, AFullStoreCanReplaceItsOnlyFile) {
   open_for_blocks(1);
   store_.save_and_write(blk(1));
   store_.options.identity = {{"adapter", "a"}};
-  store_.options.max_size_bytes += 200;
+  store_.options.max_size_bytes += 1024;  // For the identity, in the file and in namespaces.json.
   store_.restart();
   EXPECT_EQ(store_.load(blk(1)), "identity");
   ASSERT_EQ(store_.save(blk(1)), "queued");

@@ -6,6 +6,7 @@
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
 #include "tier/compatibility.h"
+#include "tier/identity_record.h"
 #include "tier/model_stats.h"
 #include "tier/preload.h"
 #include "tier/reconcile.h"
@@ -86,6 +87,7 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
     KVKEEP_TRY_ASSIGN(state->directory,
                       StoreDirectory::open(std::move(seams.file_system),
                                            directory_settings(*state, std::move(seams.nonce))));
+    record_identity(*state);
     KVKEEP_TRY(take_stock(*state));
   }
   warn_of_options(*state);
