@@ -89,6 +89,16 @@ struct BlockMeta {
   BlockInfo info;
 };
 
+// last_access becomes the clock's time.
+void touch(BlockMeta& meta, const Clock& clock);
+// One JSON object: hash (hex), path, file_size, token_count, created_at, last_access, num_layers,
+// model_name, block_size, cache_signature; layer_cache_types, layer_meta_states and parent where
+// there are any. Bytes that are not UTF-8 (of a path) become U+FFFD.
+std::string to_json(const BlockMeta& meta);
+// The inverse. kInvalidArgument, naming the member, if one from hash to num_layers is missing or
+// any has a wrong type. Other members are ignored.
+Result<BlockMeta> block_meta_from_json(std::string_view json);
+
 // What blocks must be for a cache to serve them, as of now.
 struct ExpectedLayout {
   std::string model_name;                               // Empty: any.
