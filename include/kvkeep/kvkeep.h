@@ -5,6 +5,7 @@
 #include "kvkeep/block_cache.h"
 #include "kvkeep/block_hash.h"
 #include "kvkeep/chain_keys.h"
+#include "kvkeep/directory.h"
 #include "kvkeep/environment.h"
 #include "kvkeep/event.h"
 #include "kvkeep/hot_budget.h"
