@@ -36,20 +36,23 @@ if(KVKEEP_BUILD_TESTS)
   include(GoogleTest)
 endif()
 
-add_library(kvkeep_settings INTERFACE)
-target_include_directories(kvkeep_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+# What all of our C++ is compiled with.
+add_library(kvkeep_compiling INTERFACE)
 # GCC 12's -Wrestrict sees overlaps in std::string's operator+ that are not there (GCC bug 105651). A
 # warning is an error where kvkeep is developed, not where some newer compiler builds it for use.
-target_compile_options(kvkeep_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+target_compile_options(kvkeep_compiling INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<BOOL:${KVKEEP_BUILD_TESTS}>:-Werror>)
-target_link_libraries(kvkeep_settings INTERFACE Threads::Threads OpenSSL::Crypto simdjson::simdjson
-  PkgConfig::xxhash nlohmann_json::nlohmann_json)
 if(KVKEEP_SANITIZE)
-  target_compile_options(kvkeep_settings INTERFACE -fsanitize=${KVKEEP_SANITIZE} -fno-omit-frame-pointer
+  target_compile_options(kvkeep_compiling INTERFACE -fsanitize=${KVKEEP_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
-  target_link_options(kvkeep_settings INTERFACE -fsanitize=${KVKEEP_SANITIZE})
+  target_link_options(kvkeep_compiling INTERFACE -fsanitize=${KVKEEP_SANITIZE})
 endif()
+
+add_library(kvkeep_settings INTERFACE)
+target_include_directories(kvkeep_settings INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(kvkeep_settings INTERFACE kvkeep_compiling Threads::Threads OpenSSL::Crypto
+  simdjson::simdjson PkgConfig::xxhash nlohmann_json::nlohmann_json)
 
 # What folder `name` may include, from tools/layers.txt.
 function(kvkeep_layers name out)

@@ -1,0 +1,70 @@
+#include "cli/console.h"
+#include "cli/removal_report.h"
+#include "cli/store_choice.h"
+#include "cli/text.h"
+#include "cli/verb.h"
+#include "kvkeep/directory.h"
+
+namespace kvkeep::cli {
+namespace {
+
+struct Removal {
+  std::filesystem::path store;
+  RemoveOptions options;
+};
+
+Status refuse(const std::string& why) {
+  return Status(Code::kInvalidArgument, why + " (see kvkeep rm --help)");
+}
+
+// Everything but keys.
+Result<RemoveOptions> filters_of(const Arguments& arguments) {
+  RemoveOptions options;
+  options.model_name = arguments.value("model").value_or("");
+  options.build = arguments.value("build").value_or("");
+  if (const auto age = arguments.value("newer-than")) {
+    KVKEEP_TRY_ASSIGN(options.newer_than_seconds, parse_age(*age));
+  }
+  options.all = arguments.has("all");
+  options.dry_run = arguments.has("dry-run");
+  const bool filtered =
+      !options.model_name.empty() || !options.build.empty() || options.newer_than_seconds;
+  if (options.all && filtered) return refuse("--all and a choice contradict each other");
+  return options;
+}
+
+Result<Removal> removal_of(const Arguments& arguments) {
+  Removal removal;
+  KVKEEP_TRY_ASSIGN(removal.options, filters_of(arguments));
+  std::vector<std::string> words = arguments.words;
+  std::optional<std::string> dir;
+  if (!words.empty() && !looks_like_key(words.front())) {
+    dir = words.front();
+    words.erase(words.begin());
+  }
+  const RemoveOptions& given = removal.options;
+  const bool chosen = given.all || !given.model_name.empty() || !given.build.empty() ||
+                      given.newer_than_seconds.has_value();
+  if (words.empty() && !chosen) {
+    return refuse("say what is to go: KEY…, --model, --build, --newer-than or --all");
+  }
+  if (!words.empty() && chosen) return refuse("keys and a choice contradict each other");
+  KVKEEP_TRY_ASSIGN(removal.store, choose_store(dir, arguments, process_variables()));
+  for (const std::string& word : words) {
+    KVKEEP_TRY_ASSIGN(BlockHash key, resolve_key(removal.store, word));
+    removal.options.keys.push_back(std::move(key));
+  }
+  return removal;
+}
+
+}  // namespace
+
+int run_rm(const Arguments& arguments, Console& console) {
+  const Result<Removal> removal = removal_of(arguments);
+  if (!removal.ok()) return console.fail("rm", removal.status());
+  const Result<RemovalReport> report = remove_blocks(removal->store, removal->options);
+  if (!report.ok()) return console.fail("rm", report.status());
+  return print_removal(*report, "rm", arguments, console);
+}
+
+}  // namespace kvkeep::cli

@@ -1,0 +1,68 @@
+// What a verb of the program is: its name, what it takes, and the function behind it. Parsing,
+// help, completions and the manual page all come from this one table.
+//
+// Threads: one thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvkeep::cli {
+
+class Console;
+
+struct Flag {
+  std::string_view name;   // Without dashes.
+  std::string_view value;  // What stands for its value in the help; empty: a switch.
+  std::string_view help;
+  std::string_view variable = {};  // That gives it where the command line does not; may be empty.
+  std::string_view choices = {};   // "used|size|…", for completion; the verb checks.
+};
+
+// What was given, as text; each verb makes its own sense of it.
+struct Arguments {
+  std::vector<std::string> words{};             // Those without a flag.
+  std::map<std::string, std::string> values{};  // By flag.
+  std::set<std::string> switches{};
+
+  bool has(const std::string& flag) const { return switches.count(flag) == 1; }
+  std::optional<std::string> value(const std::string& flag) const {
+    const auto at = values.find(flag);
+    return at != values.end() ? std::optional(at->second) : std::nullopt;
+  }
+};
+
+struct Verb {
+  std::string_view name;
+  std::string_view words;  // "[DIR] KEY…".
+  int words_max = 0;       // -1: any number.
+  std::string_view summary;
+  std::string_view details;
+  std::string_view example;
+  std::vector<Flag> flags;
+  int (*run)(const Arguments&, Console&);
+};
+
+std::span<const Verb> verbs();
+
+// Exit statuses.
+inline constexpr int kFine = 0;
+inline constexpr int kFoundProblem = 1;  // Damage, over a limit, not found.
+inline constexpr int kWrongUsage = 2;
+inline constexpr int kRefused = 3;  // By the system, or by the process that owns the store.
+
+// One file each.
+int run_ls(const Arguments& arguments, Console& console);
+int run_inspect(const Arguments& arguments, Console& console);
+int run_stats(const Arguments& arguments, Console& console);
+int run_verify(const Arguments& arguments, Console& console);
+int run_gc(const Arguments& arguments, Console& console);
+int run_rm(const Arguments& arguments, Console& console);
+int run_dir(const Arguments& arguments, Console& console);
+
+}  // namespace kvkeep::cli
