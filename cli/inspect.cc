@@ -77,13 +77,26 @@ void print_block(const BlockRecord& block, Console& console) {
   }
 }
 
+std::string digest_text(DigestState digest) {
+  switch (digest) {
+    case DigestState::kOk:
+      return "ok: every byte is as it was written";
+    case DigestState::kMissing:
+      return "missing: only the structure could be checked";
+    case DigestState::kWrong:
+      return "wrong";
+    case DigestState::kUnknown:
+      break;
+  }
+  return "not checked: the header makes no sense";
+}
+
 void print_verdict(const BlockInspection& block, Console& console) {
   Sheet sheet(console);
-  const bool bad_digest = block.digest == DigestState::kWrong;
-  sheet.put("digest",
-            console.styled(name_of(block.digest), bad_digest ? Style::kBad : Style::kPlain));
+  const bool bad = block.digest == DigestState::kWrong;
+  sheet.put("digest", console.styled(digest_text(block.digest), bad ? Style::kBad : Style::kPlain));
   sheet.put("state", block.verdict.ok()
-                         ? "ok: checked as a load checks it"
+                         ? "ok: a load would take it"
                          : console.styled(shown(block.verdict.message()), Style::kBad));
 }
 
