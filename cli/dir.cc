@@ -1,10 +1,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/store_choice.h"
 #include "cli/verb.h"
 
 namespace kvkeep::cli {
+namespace {
 
 int run_dir(const Arguments& arguments, Console& console) {
   const Variables variables = process_variables();
@@ -18,6 +20,19 @@ int run_dir(const Arguments& arguments, Console& console) {
   using Json = nlohmann::ordered_json;
   console.line(Json{{"dir", store->string()}}.dump(-1, ' ', false, Json::error_handler_t::replace));
   return kFine;
+}
+
+}  // namespace
+
+Verb dir_verb() {
+  return {"dir",
+          "",
+          0,
+          "print the store that commands use without DIR",
+          "KVKEEP_DIR, else the only store below $XDG_CACHE_HOME/kvkeep (~/.cache/kvkeep).",
+          "du -sh \"$(kvkeep dir)\"",
+          {kJsonFlag},
+          run_dir};
 }
 
 }  // namespace kvkeep::cli

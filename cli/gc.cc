@@ -1,4 +1,5 @@
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/removal_report.h"
 #include "cli/store_choice.h"
 #include "cli/text.h"
@@ -26,14 +27,10 @@ Result<GcOptions> options_of(const Arguments& arguments) {
   return options;
 }
 
-}  // namespace
-
 int run_gc(const Arguments& arguments, Console& console) {
   const Result<GcOptions> options = options_of(arguments);
   if (!options.ok()) return console.fail("gc", options.status());
-  const bool named = !arguments.words.empty();
-  const auto store = choose_store(named ? std::optional(arguments.words[0]) : std::nullopt,
-                                  arguments, process_variables());
+  const auto store = store_of(arguments);
   if (!store.ok()) return console.fail("gc", store.status());
   const Result<RemovalReport> report = collect_garbage(*store, *options);
   if (!report.ok()) return console.fail("gc", report.status());
@@ -47,6 +44,25 @@ int run_gc(const Arguments& arguments, Console& console) {
           format_bytes(*options->max_size) + ": no other block may go",
       options->model_name.empty() ? "the rest are the store's own files" : "try without --model");
   return kFoundProblem;
+}
+
+}  // namespace
+
+Verb gc_verb() {
+  return {"gc",
+          "[DIR]",
+          1,
+          "bring a store under a size or an age",
+          "Removes blocks, least recently used first, but none before the blocks that continue it. "
+          "At least one of --max-size and --older-than is needed.",
+          "kvkeep gc --max-size 50GB --older-than 30d",
+          {kDirFlag,
+           {"max-size", "SIZE", "of the whole store, such as 50GB", "KVKEEP_MAX_SIZE"},
+           {"older-than", "AGE", "blocks not used for this long, such as 7d", "KVKEEP_OLDER_THAN"},
+           kModelFlag,
+           kDryRunFlag,
+           kJsonFlag},
+          run_gc};
 }
 
 }  // namespace kvkeep::cli

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/listed_block.h"
 #include "cli/store_choice.h"
 #include "cli/table.h"
@@ -138,8 +139,6 @@ void print_metadata(const BlockInspection& block, Console& console) {
   }
 }
 
-}  // namespace
-
 int run_inspect(const Arguments& arguments, Console& console) {
   const Result<BlockInspection> block = look(arguments);
   if (!block.ok()) return console.fail("inspect", block.status());
@@ -152,6 +151,21 @@ int run_inspect(const Arguments& arguments, Console& console) {
     if (!block->layers.empty()) print_layers(*block, console);
   }
   return block->verdict.ok() ? kFine : kFoundProblem;
+}
+
+}  // namespace
+
+Verb inspect_verb() {
+  return {
+      "inspect",
+      "FILE | [DIR] KEY",
+      2,
+      "show everything about one block",
+      "Metadata, identity, digest, the layers with their tensors, and whether a load would take "
+      "the block. KEY is any unique beginning of a key, of at least 6 characters.",
+      "kvkeep inspect 3fa95b",
+      {kDirFlag, kJsonFlag},
+      run_inspect};
 }
 
 }  // namespace kvkeep::cli

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/listed_block.h"
 #include "cli/store_choice.h"
 #include "cli/table.h"
@@ -52,10 +53,7 @@ Result<Listing> listing_of(const Arguments& arguments) {
   if (const auto limit = arguments.value("limit")) {
     KVKEEP_TRY_ASSIGN(listing.limit, parse_count("limit", *limit));
   }
-  const bool named = !arguments.words.empty();
-  KVKEEP_TRY_ASSIGN(listing.store,
-                    choose_store(named ? std::optional(arguments.words[0]) : std::nullopt,
-                                 arguments, process_variables()));
+  KVKEEP_TRY_ASSIGN(listing.store, store_of(arguments));
   return listing;
 }
 
@@ -108,8 +106,6 @@ void print_table(const std::vector<BlockRecord>& blocks, bool is_long, Console& 
   table.print(console);
 }
 
-}  // namespace
-
 int run_ls(const Arguments& arguments, Console& console) {
   const Result<Listing> listing = listing_of(arguments);
   if (!listing.ok()) return console.fail("ls", listing.status());
@@ -135,6 +131,25 @@ int run_ls(const Arguments& arguments, Console& console) {
     console.line(to_json(block));
   }
   return kFine;
+}
+
+}  // namespace
+
+Verb ls_verb() {
+  return {
+      "ls",
+      "[DIR]",
+      1,
+      "list the blocks of a store",
+      "One line per block: short key, model, tokens, size, age, time since the last use, state.",
+      "kvkeep ls --model my-model --sort size --limit 10",
+      {kDirFlag,
+       kModelFlag,
+       {"sort", "ORDER", "used (default), size, age or key", "KVKEEP_SORT", "used|size|age|key"},
+       {"limit", "N", "at most so many lines", "KVKEEP_LIMIT"},
+       {"long", "", "also layers, block size, build, profile and the whole key", "KVKEEP_LONG"},
+       kJsonLinesFlag},
+      run_ls};
 }
 
 }  // namespace kvkeep::cli

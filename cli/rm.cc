@@ -1,4 +1,5 @@
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/removal_report.h"
 #include "cli/store_choice.h"
 #include "cli/text.h"
@@ -57,14 +58,33 @@ Result<Removal> removal_of(const Arguments& arguments) {
   return removal;
 }
 
-}  // namespace
-
 int run_rm(const Arguments& arguments, Console& console) {
   const Result<Removal> removal = removal_of(arguments);
   if (!removal.ok()) return console.fail("rm", removal.status());
   const Result<RemovalReport> report = remove_blocks(removal->store, removal->options);
   if (!report.ok()) return console.fail("rm", report.status());
   return print_removal(*report, "rm", arguments, console);
+}
+
+}  // namespace
+
+Verb rm_verb() {
+  // What rm removes is said on the command line alone, never by a variable.
+  return {"rm",
+          "[DIR] KEY…",
+          -1,
+          "remove blocks and those that continue them",
+          "Removes the blocks with these keys, or those for which all of --model, --build and "
+          "--newer-than hold that are given, or --all; and all their descendants.",
+          "kvkeep rm --build b7421 --dry-run",
+          {kDirFlag,
+           {"model", "MODEL", "blocks of this model"},
+           {"build", "BUILD", "blocks that this build of the engine wrote"},
+           {"newer-than", "AGE", "blocks written within this time, such as 2h"},
+           {"all", "", "every block"},
+           kDryRunFlag,
+           kJsonFlag},
+          run_rm};
 }
 
 }  // namespace kvkeep::cli

@@ -1,19 +1,19 @@
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/listed_block.h"
 #include "cli/store_choice.h"
 #include "cli/store_stats.h"
 #include "cli/verb.h"
 
 namespace kvkeep::cli {
+namespace {
 
 int run_stats(const Arguments& arguments, Console& console) {
   if (arguments.has("json") && arguments.has("prometheus")) {
     console.complain("stats", "--json and --prometheus contradict each other", "choose one");
     return kWrongUsage;
   }
-  const bool named = !arguments.words.empty();
-  const auto store = choose_store(named ? std::optional(arguments.words[0]) : std::nullopt,
-                                  arguments, process_variables());
+  const auto store = store_of(arguments);
   if (!store.ok()) return console.fail("stats", store.status());
   StoreStats stats{*store};
   const Result<DirectoryTotals> totals =
@@ -26,6 +26,22 @@ int run_stats(const Arguments& arguments, Console& console) {
     console.print(arguments.has("prometheus") ? stats_prometheus(stats) : stats_text(stats, now()));
   }
   return kFine;
+}
+
+}  // namespace
+
+Verb stats_verb() {
+  return {"stats",
+          "[DIR]",
+          1,
+          "show totals of a store",
+          "Blocks and bytes, per model, identity and state; what else is in the directory; free "
+          "space.",
+          "kvkeep stats --prometheus",
+          {kDirFlag,
+           kJsonFlag,
+           {"prometheus", "", "print the text format of Prometheus", "KVKEEP_PROMETHEUS"}},
+          run_stats};
 }
 
 }  // namespace kvkeep::cli

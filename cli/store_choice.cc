@@ -83,6 +83,12 @@ Result<fs::path> choose_store(const std::optional<std::string>& word, const Argu
   return only_store(variables);
 }
 
+Result<fs::path> store_of(const Arguments& arguments) {
+  std::optional<std::string> word;
+  if (!arguments.words.empty()) word = arguments.words.front();
+  return choose_store(word, arguments, process_variables());
+}
+
 bool looks_like_key(const std::string& word) {
   std::error_code ignored;
   return word.size() >= kLeastKeyCharacters && is_hex(word) && !fs::is_directory(word, ignored);

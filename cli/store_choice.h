@@ -32,6 +32,9 @@ Result<std::filesystem::path> only_store(const Variables& variables);
 Result<std::filesystem::path> choose_store(const std::optional<std::string>& word,
                                            const Arguments& arguments, const Variables& variables);
 
+// The same for verbs whose one word is DIR, in the environment of this process.
+Result<std::filesystem::path> store_of(const Arguments& arguments);
+
 // 6 or more hex characters, of either case, and nothing that exists as a directory.
 bool looks_like_key(const std::string& word);
 

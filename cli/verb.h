@@ -48,6 +48,7 @@ struct Verb {
   int (*run)(const Arguments&, Console&);
 };
 
+// All of them, in the order of the help.
 std::span<const Verb> verbs();
 
 // Exit statuses.
@@ -57,12 +58,12 @@ inline constexpr int kWrongUsage = 2;
 inline constexpr int kRefused = 3;  // By the system, or by the process that owns the store.
 
 // One file each.
-int run_ls(const Arguments& arguments, Console& console);
-int run_inspect(const Arguments& arguments, Console& console);
-int run_stats(const Arguments& arguments, Console& console);
-int run_verify(const Arguments& arguments, Console& console);
-int run_gc(const Arguments& arguments, Console& console);
-int run_rm(const Arguments& arguments, Console& console);
-int run_dir(const Arguments& arguments, Console& console);
+Verb ls_verb();
+Verb inspect_verb();
+Verb stats_verb();
+Verb verify_verb();
+Verb gc_verb();
+Verb rm_verb();
+Verb dir_verb();
 
 }  // namespace kvkeep::cli

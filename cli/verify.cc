@@ -1,4 +1,5 @@
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/store_choice.h"
 #include "cli/text.h"
@@ -20,10 +21,7 @@ Result<Verification> verification_of(const Arguments& arguments) {
     KVKEEP_TRY_ASSIGN(const uint64_t number, parse_count("jobs", *jobs));
     verification.jobs = static_cast<unsigned>(std::min<uint64_t>(number, 1024));
   }
-  const bool named = !arguments.words.empty();
-  KVKEEP_TRY_ASSIGN(verification.store,
-                    choose_store(named ? std::optional(arguments.words[0]) : std::nullopt,
-                                 arguments, process_variables()));
+  KVKEEP_TRY_ASSIGN(verification.store, store_of(arguments));
   return verification;
 }
 
@@ -71,8 +69,6 @@ int status_of(const VerifyTotals& totals) {
   return totals.not_read > 0 ? kRefused : kFine;
 }
 
-}  // namespace
-
 int run_verify(const Arguments& arguments, Console& console) {
   const Result<Verification> verification = verification_of(arguments);
   if (!verification.ok()) return console.fail("verify", verification.status());
@@ -93,6 +89,23 @@ int run_verify(const Arguments& arguments, Console& console) {
   if (!json) print_totals(*totals, console);
   if (!arguments.has("quarantine") || damaged.empty()) return status_of(*totals);
   return move_aside(verification->store, damaged, json, console);
+}
+
+}  // namespace
+
+Verb verify_verb() {
+  return {"verify",
+          "[DIR]",
+          1,
+          "read every block and check all of it",
+          "Reads every byte and checks what a load checks. Prints the blocks that a load would "
+          "refuse.",
+          "kvkeep verify --quarantine",
+          {kDirFlag,
+           {"jobs", "N", "files read at the same time", "KVKEEP_JOBS"},
+           {"quarantine", "", "move damaged files to .kvkeep/quarantine/", "KVKEEP_QUARANTINE"},
+           kJsonLinesFlag},
+          run_verify};
 }
 
 }  // namespace kvkeep::cli

@@ -19,7 +19,7 @@ if(KVKEEP_SANITIZE)
   target_link_options(kvkeep PUBLIC $<BUILD_INTERFACE:-fsanitize=${KVKEEP_SANITIZE}>)
 endif()
 
-# A wheel brings the Python module only.
+# A wheel brings the Python module and the program only.
 if(NOT PROJECT_IS_TOP_LEVEL OR DEFINED SKBUILD)
   return()
 endif()
