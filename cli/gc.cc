@@ -4,6 +4,7 @@
 #include "cli/store_choice.h"
 #include "cli/text.h"
 #include "cli/verb.h"
+#include "cli/work.h"
 #include "kvkeep/directory.h"
 #include "kvkeep/size_string.h"
 
@@ -28,10 +29,12 @@ Result<GcOptions> options_of(const Arguments& arguments) {
 }
 
 int run_gc(const Arguments& arguments, Console& console) {
-  const Result<GcOptions> options = options_of(arguments);
+  Result<GcOptions> options = options_of(arguments);
   if (!options.ok()) return console.fail("gc", options.status());
   const auto store = store_of(arguments);
   if (!store.ok()) return console.fail("gc", store.status());
+  Progress progress(console, "gc");
+  options->progress = removal_progress(progress);
   const Result<RemovalReport> report = collect_garbage(*store, *options);
   if (!report.ok()) return console.fail("gc", report.status());
   const int status = print_removal(*report, "gc", arguments, console);

@@ -2,11 +2,11 @@
 
 #include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/listed_block.h"
 #include "cli/store_choice.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/verb.h"
+#include "cli/work.h"
 #include "kvkeep/directory.h"
 #include "kvkeep/size_string.h"
 

@@ -4,6 +4,7 @@
 #include "cli/store_choice.h"
 #include "cli/text.h"
 #include "cli/verb.h"
+#include "cli/work.h"
 #include "kvkeep/directory.h"
 
 namespace kvkeep::cli {
@@ -59,8 +60,10 @@ Result<Removal> removal_of(const Arguments& arguments) {
 }
 
 int run_rm(const Arguments& arguments, Console& console) {
-  const Result<Removal> removal = removal_of(arguments);
+  Result<Removal> removal = removal_of(arguments);
   if (!removal.ok()) return console.fail("rm", removal.status());
+  Progress progress(console, "rm");
+  removal->options.progress = removal_progress(progress);
   const Result<RemovalReport> report = remove_blocks(removal->store, removal->options);
   if (!report.ok()) return console.fail("rm", report.status());
   return print_removal(*report, "rm", arguments, console);

@@ -1,9 +1,9 @@
 #include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/listed_block.h"
 #include "cli/store_choice.h"
 #include "cli/store_stats.h"
 #include "cli/verb.h"
+#include "cli/work.h"
 
 namespace kvkeep::cli {
 namespace {

@@ -180,11 +180,15 @@ struct RemovalReport {
   Status first_failure{};
 };
 
+// Blocks done, of how many; of 0 while the store is still being looked at.
+using RemovalProgress = std::function<void(uint64_t done, uint64_t of)>;
+
 struct GcOptions {
   std::optional<uint64_t> max_size{};          // Bytes of the store afterwards.
   std::optional<double> older_than_seconds{};  // Blocks not used for this long go.
   std::string model_name{};                    // Only blocks of this model; empty: all.
   bool dry_run = false;                        // Writes nothing and needs no lock.
+  RemovalProgress progress{};
 };
 // Removes blocks, least recently used first, but none that has a child that stays. The store may
 // remain larger than max_size where nothing more may go. kInvalidArgument if neither bound is
@@ -199,6 +203,7 @@ struct RemoveOptions {
   std::optional<double> newer_than_seconds{};  // Written within the last so many seconds.
   bool all = false;
   bool dry_run = false;
+  RemovalProgress progress{};
 };
 // Removes the blocks and all their descendants, leaves first. The removal outlives power loss.
 // kInvalidArgument if nothing says which.

@@ -49,17 +49,20 @@ NamespaceNames names_around(const fs::path& dir) {
 
 // Plans, and carries the plan out unless it is a dry run. The store is owned before it is looked
 // at, so that nobody changes it in between.
-template <typename Plan>
-Result<RemovalReport> remove_from(const fs::path& root, bool dry_run, uint64_t quarantine_bytes,
-                                  const Plan& plan) {
-  if (dry_run) {
+template <typename Options, typename Plan>
+Result<RemovalReport> remove_from(const fs::path& root, const Options& options,
+                                  uint64_t quarantine_bytes, const Plan& plan) {
+  if (options.dry_run) {
     KVKEEP_TRY_ASSIGN(const auto file_system, open_store_to_read(root));
-    KVKEEP_TRY_ASSIGN(const RemovalStock stock, take_removal_stock(*file_system, root));
+    KVKEEP_TRY_ASSIGN(const RemovalStock stock,
+                      take_removal_stock(*file_system, root, options.progress));
     return foretell(plan(stock));
   }
-  KVKEEP_TRY_ASSIGN(const auto store, own_store(root, quarantine_bytes));
-  KVKEEP_TRY_ASSIGN(const RemovalStock stock, take_removal_stock(store->file_system(), root));
-  return carry_out(plan(stock), *store);
+  KVKEEP_TRY_ASSIGN(const OwnedStore store, own_store(root, quarantine_bytes));
+  KVKEEP_TRY_ASSIGN(RemovalStock stock,
+                    take_removal_stock(store.directory->file_system(), root, options.progress));
+  stock.store_bytes -= std::min(stock.store_bytes, store.owner_bytes);
+  return carry_out(plan(stock), *store.directory, options.progress);
 }
 
 }  // namespace
@@ -145,7 +148,7 @@ Result<RemovalReport> collect_garbage(const fs::path& root, const GcOptions& opt
     return Status(Code::kInvalidArgument, "nothing bounds what may stay: give a size or an age");
   }
   const double now = system_clock()->wall();
-  return remove_from(root, options.dry_run, quarantine_for(options),
+  return remove_from(root, options, quarantine_for(options),
                      [&](const RemovalStock& stock) { return plan_gc(stock, options, now); });
 }
 
@@ -154,14 +157,15 @@ Result<RemovalReport> remove_blocks(const fs::path& root, const RemoveOptions& o
                       !options.build.empty() || options.newer_than_seconds || options.all;
   if (!chosen) return Status(Code::kInvalidArgument, "nothing says which blocks are to go");
   const double now = system_clock()->wall();
-  return remove_from(root, options.dry_run, UINT64_MAX,
+  return remove_from(root, options, UINT64_MAX,
                      [&](const RemovalStock& stock) { return plan_removal(stock, options, now); });
 }
 
 Result<RemovalReport> quarantine_damaged(const fs::path& root, std::span<const BlockHash> keys) {
-  KVKEEP_TRY_ASSIGN(const auto store, own_store(root, kQuarantineAtMost));
-  KVKEEP_TRY_ASSIGN(const RemovalStock stock, take_removal_stock(store->file_system(), root));
-  return quarantine(keys, *store, stock.store_bytes);
+  KVKEEP_TRY_ASSIGN(const OwnedStore store, own_store(root, kQuarantineAtMost));
+  KVKEEP_TRY_ASSIGN(const RemovalStock stock,
+                    take_removal_stock(store.directory->file_system(), root));
+  return quarantine(keys, *store.directory, stock.store_bytes - store.owner_bytes);
 }
 
 }  // namespace kvkeep

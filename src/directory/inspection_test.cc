@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "testing/proves.h"
 #include "testing/seed_block.h"
 #include "testing/status_matchers.h"
 #include "testing/test_store.h"

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "directory/store_access.h"
-#include "testing/proves.h"
 #include "testing/seed_block.h"
 #include "testing/status_matchers.h"
 #include "testing/test_store.h"
@@ -102,7 +101,6 @@ TEST_F(ListingTest, EverythingElseIsCountedByItsKind) {
 }
 
 TEST_F(ListingTest, NothingIsWrittenAndNothingRemoved) {
-  testing::proves("RUL-65");
   store_.save_and_write(blk(1));
   store_.disk->write_all("a/.kvkeep-0123456789abcdef-7.tmp", "123");
   testing::FaultyFileSystem watched(store_.disk);

@@ -78,13 +78,14 @@ void sync_dirs(const std::set<std::string>& dirs, StoreDirectory& store, Removal
 
 }  // namespace
 
-Result<RemovalStock> take_removal_stock(FileSystem& file_system,
-                                        const std::filesystem::path& root) {
+Result<RemovalStock> take_removal_stock(FileSystem& file_system, const std::filesystem::path& root,
+                                        const RemovalProgress& progress) {
   RemovalStock stock;
   KVKEEP_TRY_ASSIGN(const DirectoryTotals totals,
                     list_blocks(file_system, root, [&](BlockRecord record) {
                       record.meta.info.meta_states.reset();  // The largest part, of no use here.
                       stock.records.push_back(std::move(record));
+                      if (progress) progress(stock.records.size(), 0);
                     }));
   stock.store_bytes = totals.store_bytes();
   return stock;
@@ -125,7 +126,8 @@ RemovalReport foretell(const RemovalPlan& plan) {
   return report;
 }
 
-RemovalReport carry_out(const RemovalPlan& plan, StoreDirectory& store) {
+RemovalReport carry_out(const RemovalPlan& plan, StoreDirectory& store,
+                        const RemovalProgress& progress) {
   RemovalReport report;
   std::set<std::string> dirs;
   for (size_t i = 0; i < plan.blocks.size(); ++i) {
@@ -137,6 +139,7 @@ RemovalReport carry_out(const RemovalPlan& plan, StoreDirectory& store) {
       report.bytes += plan.bytes[i];
       dirs.emplace(block_dir(plan.blocks[i]));
     }
+    if (progress) progress(i + 1, plan.blocks.size());
   }
   report.bytes_left = plan.store_bytes - report.bytes;
   sync_dirs(dirs, store, report);

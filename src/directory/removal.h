@@ -22,7 +22,8 @@ struct RemovalStock {
   uint64_t store_bytes = 0;  // Allocated, as a limit counts.
 };
 // Writes nothing.
-Result<RemovalStock> take_removal_stock(FileSystem& file_system, const std::filesystem::path& root);
+Result<RemovalStock> take_removal_stock(FileSystem& file_system, const std::filesystem::path& root,
+                                        const RemovalProgress& progress = {});
 
 struct RemovalPlan {
   std::vector<BlockHash> blocks;  // In this order.
@@ -36,7 +37,8 @@ RemovalPlan plan_removal(const RemovalStock& stock, const RemoveOptions& options
 // What the plan would remove.
 RemovalReport foretell(const RemovalPlan& plan);
 // Removes it. A block that cannot be removed is counted; the others go on. Directories are synced.
-RemovalReport carry_out(const RemovalPlan& plan, StoreDirectory& store);
+RemovalReport carry_out(const RemovalPlan& plan, StoreDirectory& store,
+                        const RemovalProgress& progress = {});
 
 // Checks the blocks again and moves those that are damaged aside.
 RemovalReport quarantine(std::span<const BlockHash> keys, StoreDirectory& store,

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "testing/block_builder.h"
-#include "testing/proves.h"
 
 namespace kvkeep {
 namespace {
@@ -53,7 +52,6 @@ TEST_F(RemovalOrderTest, BlocksOfEqualAgeKeepChildrenInFront) {
 }
 
 TEST_F(RemovalOrderTest, ACycleOfParentsLosesOneLinkAndNoBlock) {
-  testing::proves("RUL-60");
   auto gone = all({block(1, 1, 3), block(2, 2, 1), block(3, 3, 2), block(4, 4, 4)});
   std::sort(gone.begin(), gone.end());
   EXPECT_EQ(gone, (std::vector<uint64_t>{1, 2, 3, 4}));

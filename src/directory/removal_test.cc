@@ -13,7 +13,6 @@
 #include "io/posix_file_system.h"
 #include "kvkeep/directory.h"
 #include "testing/block_builder.h"
-#include "testing/proves.h"
 #include "testing/status_matchers.h"
 #include "testing/temp_dir.h"
 #include "testing/test_images.h"
@@ -79,19 +78,17 @@ class RemovalTest : public ::testing::Test {
 TEST_F(RemovalTest, GcBringsTheStoreUnderASizeLeastRecentlyUsedFirst) {
   for (uint64_t k = 0; k < 6; ++k) write(k, 1000.0 + static_cast<double>(k));
   GcOptions options;
-  // A little more than half, since the owner file is there meanwhile.
-  options.max_size = totals().store_bytes() - totals().block_bytes / 2 + 8192;
+  options.max_size = totals().store_bytes() - totals().block_bytes / 2;
   const auto report = collect_garbage(root(), options);
   ASSERT_THAT(report, is_ok());
   EXPECT_EQ(left(), (std::set<uint64_t>{3, 4, 5}));
   EXPECT_EQ(report->blocks, 3u);
   EXPECT_EQ(report->failed, 0u);
   EXPECT_LE(totals().store_bytes(), *options.max_size);
-  EXPECT_LE(report->bytes_left, *options.max_size);
+  EXPECT_EQ(report->bytes_left, totals().store_bytes());
 }
 
 TEST_F(RemovalTest, GcKeepsTheParentOfABlockThatStays) {
-  testing::proves("RUL-27");
   write(1, 1000);
   write(2, 5000, 1);
   write(3, 2000);
@@ -166,7 +163,6 @@ TEST_F(RemovalTest, AllTakesWhatCannotBeReadToo) {
 }
 
 TEST_F(RemovalTest, AStoreInUseIsLeftAloneAndItsOwnerNamed) {
-  testing::proves("RUL-65");
   write(1, 1000);
   const auto owner = StoreDirectory::open(*open_posix_file_system(root()), settings());
   ASSERT_THAT(owner, is_ok());

@@ -58,18 +58,19 @@ Result<std::shared_ptr<FileSystem>> open_store_to_read(const std::filesystem::pa
   return file_system;
 }
 
-Result<std::unique_ptr<StoreDirectory>> own_store(const std::filesystem::path& root,
-                                                  uint64_t quarantine_max_bytes) {
+Result<OwnedStore> own_store(const std::filesystem::path& root, uint64_t quarantine_max_bytes) {
   KVKEEP_TRY(open_store_to_read(root).status());
   KVKEEP_TRY_ASSIGN(std::shared_ptr<FileSystem> file_system, open_posix_file_system(root));
   StoreDirectory::Settings settings;
   settings.quarantine_max_bytes = quarantine_max_bytes;
   settings.nonce = random_nonce();
+  const std::string owner_file = owner_path(settings.nonce);
   settings.root_name = root.string();
   settings.now = system_clock()->wall();
   auto store = StoreDirectory::open(std::move(file_system), std::move(settings));
   if (!store.ok()) return explain_owned(store.status());
-  return store;
+  const Result<FileStat> owner = (*store)->file_system().stat(owner_file);
+  return OwnedStore{*std::move(store), owner.ok() ? owner->allocated : 0};
 }
 
 }  // namespace kvkeep

@@ -1,6 +1,5 @@
-#include "cli/listed_block.h"
+#include "cli/work.h"
 
-#include "cli/progress.h"
 #include "cli/text.h"
 #include "kvkeep/environment.h"
 
@@ -15,6 +14,12 @@ Result<DirectoryTotals> list_with_progress(const std::filesystem::path& store, C
     progress.update(blocks, 0, count_of(blocks, "block"));
     visit(std::move(record));
   });
+}
+
+RemovalProgress removal_progress(Progress& progress) {
+  return [&progress](uint64_t done, uint64_t of) {
+    progress.update(done, of, count_of(done, "block") + (of == 0 ? " read" : " removed"));
+  };
 }
 
 double now() { return system_clock()->wall(); }
