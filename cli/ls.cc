@@ -57,6 +57,13 @@ Result<Listing> listing_of(const Arguments& arguments) {
   return listing;
 }
 
+// What the table does not show is most of a record.
+void forget_long_parts(BlockInfo& info) {
+  info.meta_states.reset();
+  info.layer_types.reset();
+  info.signature.clear();
+}
+
 std::vector<std::string> short_row(const BlockRecord& block, double at) {
   const bool known = block.state == BlockState::kOk;
   return {block.meta.hash.short_hex(),
@@ -114,7 +121,7 @@ int run_ls(const Arguments& arguments, Console& console) {
   std::vector<BlockRecord> blocks;
   const auto totals = list_with_progress(listing->store, console, [&](BlockRecord block) {
     if (model && block.meta.info.model_name != *model) return;
-    if (!json) block.meta.info.meta_states.reset();  // Large, and not shown.
+    if (!json) forget_long_parts(block.meta.info);
     blocks.push_back(std::move(block));
   });
   if (!totals.ok()) return console.fail("ls", totals.status());

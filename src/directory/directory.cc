@@ -55,12 +55,12 @@ Result<RemovalReport> remove_from(const fs::path& root, const Options& options,
   if (options.dry_run) {
     KVKEEP_TRY_ASSIGN(const auto file_system, open_store_to_read(root));
     KVKEEP_TRY_ASSIGN(const RemovalStock stock,
-                      take_removal_stock(*file_system, root, options.progress));
+                      take_removal_stock(*file_system, root, Leftovers::kKeep, options.progress));
     return foretell(plan(stock));
   }
   KVKEEP_TRY_ASSIGN(const OwnedStore store, own_store(root, quarantine_bytes));
-  KVKEEP_TRY_ASSIGN(RemovalStock stock,
-                    take_removal_stock(store.directory->file_system(), root, options.progress));
+  KVKEEP_TRY_ASSIGN(RemovalStock stock, take_removal_stock(store.directory->file_system(), root,
+                                                           Leftovers::kRemove, options.progress));
   stock.store_bytes -= std::min(stock.store_bytes, store.owner_bytes);
   return carry_out(plan(stock), *store.directory, options.progress);
 }
@@ -164,7 +164,7 @@ Result<RemovalReport> remove_blocks(const fs::path& root, const RemoveOptions& o
 Result<RemovalReport> quarantine_damaged(const fs::path& root, std::span<const BlockHash> keys) {
   KVKEEP_TRY_ASSIGN(const OwnedStore store, own_store(root, kQuarantineAtMost));
   KVKEEP_TRY_ASSIGN(const RemovalStock stock,
-                    take_removal_stock(store.directory->file_system(), root));
+                    take_removal_stock(store.directory->file_system(), root, Leftovers::kRemove));
   return quarantine(keys, *store.directory, stock.store_bytes - store.owner_bytes);
 }
 

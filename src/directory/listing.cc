@@ -4,6 +4,7 @@
 
 #include "disk/namespaces.h"
 #include "disk/store_layout.h"
+#include "kvkeep/environment.h"
 
 namespace kvkeep {
 namespace {
@@ -60,11 +61,13 @@ BlockRecord record_of(const std::filesystem::path& root, FoundBlock found,
 }
 
 Result<DirectoryTotals> list_blocks(FileSystem& file_system, const std::filesystem::path& root,
-                                    const std::function<void(BlockRecord)>& visit) {
+                                    const std::function<void(BlockRecord)>& visit,
+                                    Leftovers leftovers) {
   const NamespaceNames names = NamespaceNames::read(file_system);
   DirectoryTotals totals;
   ScanSettings settings;
-  settings.read_only = true;
+  settings.read_only = leftovers == Leftovers::kKeep;
+  settings.now = system_clock()->wall();
   KVKEEP_TRY_ASSIGN(const ScanReport report,
                     scan_store(file_system, settings, [&](FoundBlock found) {
                       ++totals.blocks;

@@ -33,8 +33,13 @@ class NamespaceNames {
 BlockRecord record_of(const std::filesystem::path& root, FoundBlock found,
                       const NamespaceNames& names);
 
+enum class Leftovers : uint8_t {
+  kKeep,    // Nothing is changed.
+  kRemove,  // Temporary files go. Only for the owner of the store, who is not writing any.
+};
 Result<DirectoryTotals> list_blocks(FileSystem& file_system, const std::filesystem::path& root,
-                                    const std::function<void(BlockRecord)>& visit);
+                                    const std::function<void(BlockRecord)>& visit,
+                                    Leftovers leftovers = Leftovers::kKeep);
 
 // REQUIRES: the prefix is not empty.
 Result<std::vector<BlockHash>> find_keys(FileSystem& file_system, std::string_view hex_prefix);

@@ -5,7 +5,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "directory/listing.h"
 #include "directory/verification.h"
 #include "disk/store_layout.h"
 
@@ -79,14 +78,16 @@ void sync_dirs(const std::set<std::string>& dirs, StoreDirectory& store, Removal
 }  // namespace
 
 Result<RemovalStock> take_removal_stock(FileSystem& file_system, const std::filesystem::path& root,
-                                        const RemovalProgress& progress) {
+                                        Leftovers leftovers, const RemovalProgress& progress) {
   RemovalStock stock;
-  KVKEEP_TRY_ASSIGN(const DirectoryTotals totals,
-                    list_blocks(file_system, root, [&](BlockRecord record) {
-                      record.meta.info.meta_states.reset();  // The largest part, of no use here.
-                      stock.records.push_back(std::move(record));
-                      if (progress) progress(stock.records.size(), 0);
-                    }));
+  const auto add = [&](BlockRecord record) {
+    record.meta.info.meta_states.reset();  // The largest parts are of no use here.
+    record.meta.info.layer_types.reset();
+    record.meta.info.signature.clear();
+    stock.records.push_back(std::move(record));
+    if (progress) progress(stock.records.size(), 0);
+  };
+  KVKEEP_TRY_ASSIGN(const DirectoryTotals totals, list_blocks(file_system, root, add, leftovers));
   stock.store_bytes = totals.store_bytes();
   return stock;
 }

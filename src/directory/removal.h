@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "directory/listing.h"
 #include "directory/removal_order.h"
 #include "disk/store_directory.h"
 #include "kvkeep/directory.h"
@@ -21,9 +22,8 @@ struct RemovalStock {
   std::vector<BlockRecord> records;
   uint64_t store_bytes = 0;  // Allocated, as a limit counts.
 };
-// Writes nothing.
 Result<RemovalStock> take_removal_stock(FileSystem& file_system, const std::filesystem::path& root,
-                                        const RemovalProgress& progress = {});
+                                        Leftovers leftovers, const RemovalProgress& progress = {});
 
 struct RemovalPlan {
   std::vector<BlockHash> blocks;  // In this order.

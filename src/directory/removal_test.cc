@@ -70,7 +70,7 @@ class RemovalTest : public ::testing::Test {
   }
   RemovalStock stock() const {
     const auto files = open_store_to_read(root());
-    return *take_removal_stock(**files, root());
+    return *take_removal_stock(**files, root(), Leftovers::kKeep);
   }
   const testing::TempDir dir_;
 };
@@ -86,6 +86,17 @@ TEST_F(RemovalTest, GcBringsTheStoreUnderASizeLeastRecentlyUsedFirst) {
   EXPECT_EQ(report->failed, 0u);
   EXPECT_LE(totals().store_bytes(), *options.max_size);
   EXPECT_EQ(report->bytes_left, totals().store_bytes());
+}
+
+TEST_F(RemovalTest, GcTakesWhatEndedProcessesLeftBeforeAnyBlock) {
+  write(1, 1000);
+  GcOptions options;
+  options.max_size = totals().store_bytes();
+  const fs::path left_behind = root() / "a" / ".kvkeep-00000000000000aa-1.tmp";
+  std::ofstream(left_behind) << std::string(100'000, 'x');
+  ASSERT_THAT(collect_garbage(root(), options), is_ok());
+  EXPECT_FALSE(fs::exists(left_behind));
+  EXPECT_EQ(left(), std::set<uint64_t>{1});
 }
 
 TEST_F(RemovalTest, GcKeepsTheParentOfABlockThatStays) {

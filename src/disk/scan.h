@@ -35,10 +35,10 @@ struct FoundBlock {
 
 struct ScanReport {
   uint64_t overhead_bytes = 0;    // Allocated: directories, .kvkeep/, leftovers that must stay.
-  uint64_t quarantine_bytes = 0;  // Allocated; not in overhead_bytes. With read_only; else 0.
-  uint64_t quarantine_files = 0;  // With read_only; else 0.
-  uint64_t foreign_files = 0;     // Entries in the root and its sub-directories that are not ours.
-  uint64_t foreign_bytes = 0;     // Allocated.
+  uint64_t quarantine_bytes = 0;  // Allocated; not in overhead_bytes.
+  uint64_t quarantine_files = 0;
+  uint64_t foreign_files = 0;  // Entries in the root and its sub-directories that are not ours.
+  uint64_t foreign_bytes = 0;  // Allocated.
   uint64_t temp_files_removed = 0;
   uint64_t temp_files = 0;        // With read_only: temporary files of anybody.
   uint64_t temp_bytes = 0;        // Allocated; not in overhead_bytes.
@@ -57,9 +57,9 @@ struct ScanSettings {
   bool read_only = false;  // Temporary files stay, and are counted as such.
 };
 
-// With helpers, `found` is called from several threads at once. A
-// directory that cannot be listed ends the scan with its error, because the bytes in it would go
-// uncounted; a file that cannot be read does not.
+// With helpers, `found` is called from several threads at once. A directory that cannot be listed
+// ends the scan with its error, because the bytes in it would go uncounted; a file that cannot be
+// read does not.
 Result<ScanReport> scan_store(FileSystem& file_system, const ScanSettings& settings,
                               const std::function<void(FoundBlock)>& found);
 

@@ -53,9 +53,7 @@ void ScanWorker::count_foreign(const FileStat& stat) {
   report_.foreign_bytes += stat.allocated;
 }
 
-// A writer knows its quarantine already, and more exactly.
 void ScanWorker::count_quarantined(const FileStat& stat) {
-  if (!settings_.read_only) return;
   ++report_.quarantine_files;
   report_.quarantine_bytes += stat.allocated;
 }
