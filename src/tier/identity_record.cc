@@ -18,11 +18,11 @@ void record_identity(const CacheState& state) {
   const std::optional<std::string> digest = identity_digest(options.identity);
   if (!digest) return;
   std::string damage;
-  const Status recorded = record_namespace(
-      state.directory->file_system(),
-      {*digest, options.model_name, options.identity, state.clock().wall(),
-       std::min(kAtMostBytes, options.max_size_bytes / kShareOfLimit)},
-      damage);
+  const Status recorded =
+      record_namespace(state.directory->file_system(),
+                       {*digest, options.model_name, options.identity, state.clock().wall(),
+                        std::min(kAtMostBytes, options.max_size_bytes / kShareOfLimit)},
+                       damage);
   if (!damage.empty()) state.log(LogLevel::kWarning, damage + ": ignored, and written anew");
   if (recorded.ok()) return;
   state.log(LogLevel::kWarning,
