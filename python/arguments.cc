@@ -169,6 +169,11 @@ std::vector<BlockHash> to_keys(nb::handle object, const Where& where) {
   return keys;
 }
 
+HashSet to_key_set(nb::handle object, const Where& where) {
+  const std::vector<BlockHash> keys = to_keys(object, where);
+  return HashSet(keys.begin(), keys.end());
+}
+
 std::vector<std::string> to_texts(nb::handle object, const Where& where) {
   const nb::object list = to_list(object, where, "a sequence of str");
   std::vector<std::string> texts;

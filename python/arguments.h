@@ -17,6 +17,7 @@
 #include "kvkeep/block.h"
 #include "kvkeep/block_hash.h"
 #include "kvkeep/environment.h"
+#include "kvkeep/hot_budget.h"
 
 namespace kvkeep::python {
 
@@ -32,6 +33,7 @@ Duration to_duration(nb::handle object, const Where& where);
 // A key: bytes, bytearray or memoryview.
 BlockHash to_key(nb::handle object, const Where& where);
 std::vector<BlockHash> to_keys(nb::handle object, const Where& where);
+HashSet to_key_set(nb::handle object, const Where& where);
 std::vector<std::string> to_texts(nb::handle object, const Where& where);
 std::map<std::string, std::string> to_text_map(nb::handle object, const Where& where);
 // One list of None, bool, int, float, str and such lists per layer.

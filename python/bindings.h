@@ -7,8 +7,13 @@ namespace kvkeep::python {
 
 namespace nb = nanobind;
 
+class Cache;
+
 void bind_tensor(nb::module_& module);
 void bind_cache(nb::module_& module);
+// The part of it that is bind_upkeep.cc.
+void bind_upkeep(nb::class_<Cache>& type);
+void bind_budget(nb::module_& module);
 void bind_keys(nb::module_& module);
 void bind_sizes(nb::module_& module);
 

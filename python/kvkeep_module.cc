@@ -7,6 +7,7 @@ NB_MODULE(_kvkeep, module) {
   nanobind::set_leak_warnings(false);
   module.attr("__version__") = KVKEEP_VERSION;
   kvkeep::python::bind_tensor(module);
+  kvkeep::python::bind_budget(module);
   kvkeep::python::bind_cache(module);
   kvkeep::python::bind_keys(module);
   kvkeep::python::bind_sizes(module);

@@ -11,7 +11,8 @@ namespace kvkeep::python {
 
 namespace nb = nanobind;
 
-// `path` as os.fsencode() gives it. TypeError and kvkeep.InvalidArgument name the argument.
-Options to_options(const nb::bytes& path, const nb::dict& arguments);
+// `path` as os.fsencode() gives it, or None. TypeError and kvkeep.InvalidArgument name the
+// argument.
+Options to_options(nb::handle path, const nb::dict& arguments);
 
 }  // namespace kvkeep::python

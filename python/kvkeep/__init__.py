@@ -1,5 +1,5 @@
-"""kvkeep keeps the KV-cache blocks of a language model on disk and gives them back: the right bytes, or
-a miss.
+"""kvkeep keeps the KV-cache blocks of a language model in RAM and on disk and gives them back: the right
+bytes, or a miss.
 
     import kvkeep
 
@@ -27,7 +27,7 @@ from ._errors import (
     Unavailable,
     Unimplemented,
 )
-from ._kvkeep import Tensor, __version__, chain_keys, format_bytes, parse_size
+from ._kvkeep import HotBudget, Tensor, __version__, chain_keys, format_bytes, parse_size
 from ._values import Block, CacheList, CloseReport, FlushReport, NState, SaveResult, TurboQuant
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Error",
     "FailedPrecondition",
     "FlushReport",
+    "HotBudget",
     "Internal",
     "InvalidArgument",
     "NState",

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from . import _kvkeep
+from ._errors import InvalidArgument
 
 Size = Union[int, str]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -30,7 +31,7 @@ def _file_system_path(path: Optional[Path]) -> bytes:
 
 
 class BlockCache(_kvkeep.Cache):
-    """Keeps KV-cache blocks on disk and gives them back by key: the right bytes, or None.
+    """Keeps KV-cache blocks in RAM and on disk and gives them back by key: the right bytes, or None.
 
         with kvkeep.BlockCache("blocks", max_size="50GB", model_name="m") as cache:
             keys = kvkeep.chain_keys(tokens, block_size=256, model_name="m")
@@ -39,13 +40,53 @@ class BlockCache(_kvkeep.Cache):
 
     All methods may be called from any thread, and release the GIL while they work. The cache closes at
     the end of a `with` block, by close(), or when the process ends.
+
+    Opening it creates the directory if it is missing, takes it for this process, and reads the headers of
+    its files.
+
+    path: a directory, created if missing; "~" is expanded.
+        Default: $XDG_CACHE_HOME/kvkeep/python, or ~/.cache/kvkeep/python.
+    max_size: bytes that the directory may occupy on disk, as an int or as text such as "50GB".
+        Required, unless hot_only.
+    hot_size: bytes of RAM for blocks that were saved or loaded, as an int or as text. "auto":
+        1GB or 5 % of the RAM, whichever is less. 0: none.
+    budget: a HotBudget that several caches share, in place of hot_size.
+    hot_only: no disk at all: blocks that leave RAM are gone. path and max_size are not needed.
+    write_back: with a hot tier, new blocks stay in RAM and are written when they are flush_after
+        old or leave RAM. False: they go to disk at once and are not kept in RAM.
+    flush_after: seconds; what a crash may lose. None: blocks are written only when they leave RAM,
+        and by flush() and close().
+    model_name, num_layers, block_size (tokens), layer_types: what blocks must be for to be served
+        and saved here; empty, 0 or None: not checked.
+    identity: whatever else changes the state of the model, as a dict of str; a cache with an
+        identity serves only blocks of that identity.
+    durability: what must be on stable storage before a block counts as written: "none" (damage is
+        detected and is a miss), "data", "data+dir".
+    require_digest: refuse files without a digest (those that oMLX wrote).
+    ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
+    quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
+    pending_cap: blocks that may wait to be written.
+    queue_wait: seconds that a save waits for room in a full queue before it is refused as busy.
+    preload_min_blocks: preload() leaves fewer blocks than this to the loads.
+    preload_max_workers: blocks that preload() reads at the same time.
+    close_deadline: seconds that close() waits for what is not written yet. Default: 60, or 120 with
+        a hot tier.
+
+    TypeError, kvkeep.InvalidArgument (a ValueError): an argument, named in the message.
+    kvkeep.FailedPrecondition: another process writes here, or the path cannot be used.
+    kvkeep.Unavailable (an OSError): the system failed.
     """
 
     def __init__(
         self,
         path: Optional[Path] = None,
         *,
-        max_size: Size,
+        max_size: Optional[Size] = None,
+        hot_size: Size = "auto",
+        budget: Optional[_kvkeep.HotBudget] = None,
+        hot_only: bool = False,
+        write_back: bool = True,
+        flush_after: Optional[float] = 2.0,
         model_name: str = "",
         num_layers: int = 0,
         block_size: int = 0,
@@ -57,47 +98,24 @@ class BlockCache(_kvkeep.Cache):
         quarantine_max: Optional[Size] = None,
         pending_cap: Optional[int] = None,
         queue_wait: float = 1.0,
-        close_deadline: float = 60.0,
+        preload_min_blocks: int = 4,
+        preload_max_workers: int = 8,
+        close_deadline: Optional[float] = None,
     ) -> None:
-        """Opens the store at `path` and takes it for this process. Reads the headers of its files.
-
-        path: a directory, created if missing; "~" is expanded.
-            Default: $XDG_CACHE_HOME/kvkeep/python, or ~/.cache/kvkeep/python.
-        max_size: bytes that the directory may occupy on disk, as an int or as text such as "50GB".
-        model_name, num_layers, block_size (tokens), layer_types: what blocks must be for to be served
-            and saved here; empty, 0 or None: not checked.
-        identity: whatever else changes the state of the model, as a dict of str; a cache with an
-            identity serves only blocks of that identity.
-        durability: what must be on stable storage before a block counts as written: "none" (damage is
-            detected and is a miss), "data", "data+dir".
-        require_digest: refuse files without a digest (those that oMLX wrote).
-        ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
-        quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
-        pending_cap: blocks that may wait to be written.
-        queue_wait: seconds that a save waits for room in a full queue before it writes its block itself.
-        close_deadline: seconds that close() waits for the queue.
-
-        TypeError, kvkeep.InvalidArgument (a ValueError): an argument, named in the message.
-        kvkeep.FailedPrecondition: another process writes here, or the path cannot be used.
-        kvkeep.Unavailable (an OSError): the system failed.
-        """
+        """Opens the store at `path` and takes it for this process; see the class."""
+        options = dict(locals())
+        for name in ("self", "path", "__class__"):
+            del options[name]
+        if max_size is None and not hot_only:
+            raise InvalidArgument(
+                "max_size: missing; say how much the directory may occupy, such as '50GB', or ask for "
+                "hot_only"
+            )
+        if budget is not None and hot_size != "auto":
+            raise InvalidArgument("hot_size: the budget has a size of its own; give only one of them")
         super().__init__(
-            _file_system_path(path),
-            {
-                "max_size": max_size,
-                "model_name": model_name,
-                "num_layers": num_layers,
-                "block_size": block_size,
-                "layer_types": layer_types,
-                "identity": identity,
-                "durability": durability,
-                "require_digest": require_digest,
-                "ram_max": ram_max,
-                "quarantine_max": quarantine_max,
-                "pending_cap": pending_cap,
-                "queue_wait": queue_wait,
-                "close_deadline": close_deadline,
-            },
+            None if hot_only and path is None else _file_system_path(path),
+            options,
         )
         self._owner = os.getpid()
         _open_caches.add(self)

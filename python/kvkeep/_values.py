@@ -64,7 +64,7 @@ class Block:
     parent: Optional[bytes]
     """Key of the block before this one, where the save named it."""
     source: str
-    """"pending": from RAM, on its way to disk; "disk": read and verified."""
+    """"hot": from the hot tier; "pending": from RAM, on its way to disk; "disk": read and verified."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class SaveResult:
     """What became of a save. False if it was refused."""
 
     outcome: str
-    """"queued", "inline" (written by the call itself), "present" or "refused"."""
+    """"stored": kept in RAM, written later; "queued": on its way to disk; "present": was there
+    already; "refused"."""
     reason: Optional[str] = None
     """Why it was refused, as counted in stats()["save_refused"]."""
     message: str = ""

@@ -29,9 +29,13 @@ def open_cache(tmp_path):
         caches.append(cache)
         return cache
 
+    def close_all():
+        for cache in caches:
+            cache.close()
+
+    open_.close_all = close_all
     yield open_
-    for cache in caches:
-        cache.close()
+    close_all()
 
 
 @pytest.fixture

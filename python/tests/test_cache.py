@@ -27,8 +27,8 @@ def only_file(path):
 
 def test_a_with_block_closes_and_writes(open_cache, tmp_path):
     with open_cache() as cache:
-        assert cache.save(b"k", PAIR, token_count=1).outcome == "queued"
-        assert cache.load(b"k").source == "pending" or only_file(tmp_path / "store")
+        assert cache.save(b"k", PAIR, token_count=1).outcome == "stored"
+        assert cache.load(b"k").source == "hot"
     only_file(tmp_path / "store")
     assert open_cache().load(b"k").source == "disk"
 
@@ -43,7 +43,8 @@ def test_close_reports_and_may_be_called_again(open_cache):
     assert cache.close() == report == cache.close(0)
 
 
-def test_flush_puts_everything_on_disk(cache, tmp_path):
+def test_flush_puts_everything_on_disk(open_cache, tmp_path):
+    cache = open_cache(hot_size=0)
     cache.save(b"k", PAIR, token_count=1)
     assert cache.flush(timeout=30).failed == []
     only_file(tmp_path / "store")
@@ -129,8 +130,8 @@ def test_the_path_may_be_anything_that_names_a_directory(open_cache, tmp_path, m
 @pytest.mark.parametrize(
     "arguments, kind, word",
     [
-        ({}, TypeError, "max_size"),
         ({"max_size": 0}, ValueError, "max_size"),
+        ({"max_size": None}, ValueError, "max_size"),
         ({"max_size": -1}, ValueError, "max_size"),
         ({"max_size": "50GiB"}, ValueError, "max_size"),
         ({"max_size": 1.5}, TypeError, "max_size"),
@@ -152,13 +153,22 @@ def test_the_path_may_be_anything_that_names_a_directory(open_cache, tmp_path, m
         ({"queue_wait": float("nan")}, ValueError, "queue_wait"),
         ({"close_deadline": "1"}, TypeError, "close_deadline"),
         ({"path": 7}, TypeError, "path"),
-        ({"hot_size": 7}, TypeError, "hot_size"),
+        ({"hot_size": "half"}, ValueError, "hot_size"),
+        ({"hot_size": None, "budget": 7}, ValueError, "hot_size"),
+        ({"hot_size": -1}, ValueError, "hot_size"),
+        ({"hot_size": 0.5}, TypeError, "hot_size"),
+        ({"budget": "1GB"}, TypeError, "budget"),
+        ({"hot_only": 1}, TypeError, "hot_only"),
+        ({"write_back": "no"}, TypeError, "write_back"),
+        ({"flush_after": 0}, ValueError, "flush_after"),
+        ({"flush_after": "2s"}, TypeError, "flush_after"),
+        ({"preload_min_blocks": -1}, ValueError, "preload_min_blocks"),
+        ({"preload_max_workers": 0}, ValueError, "preload_max_workers"),
+        ({"no_such_option": 7}, TypeError, "no_such_option"),
     ],
 )
 def test_messages_name_the_option(tmp_path, arguments, kind, word):
     given = {"path": tmp_path / "store", "max_size": "1GB", **arguments}
-    if not arguments:
-        del given["max_size"]
     with pytest.raises(kind) as error:
         kvkeep.BlockCache(**given)
     assert word in str(error.value)
@@ -177,7 +187,7 @@ def test_a_path_that_cannot_be_used_is_refused(tmp_path):
 def test_a_second_save_finds_the_block_present(cache):
     first = cache.save(b"k", PAIR, token_count=1)
     again = cache.save(b"k", PAIR, token_count=1)
-    assert (first.outcome, again.outcome) == ("queued", "present")
+    assert (first.outcome, again.outcome) == ("stored", "present")
     assert first and again and first.reason is None and again.message == ""
 
 
@@ -281,7 +291,7 @@ def test_a_forgotten_block_is_not_served_and_its_file_stays(cache, tmp_path):
     assert b"k" not in cache and cache.load(b"k") is None
     assert cache.stats()["miss_reason"]["forgotten"] == 1
     assert only_file(tmp_path / "store").read_bytes() == file
-    assert cache.save(b"k", PAIR, token_count=1).outcome == "queued"
+    assert cache.save(b"k", PAIR, token_count=1).outcome == "stored"
 
 
 @pytest.mark.proves("RUL-14", "RUL-32")

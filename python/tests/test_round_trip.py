@@ -62,7 +62,7 @@ def test_every_dtype_comes_back_in_a_new_process(open_cache, tmp_path, in_new_pr
     with open_cache(model_name="m") as cache:
         for name, array in arrays.items():
             saved = cache.save(name.encode(), [(array, array[:1])], token_count=4)
-            assert saved and saved.outcome == "queued"
+            assert saved and saved.outcome == "stored"
     keys = [name.encode().hex() for name in arrays]
     blocks = in_new_process(READ, tmp_path / "store", "m", *keys)
     for (name, array), block in zip(arrays.items(), blocks):

@@ -17,12 +17,14 @@ from typing import Optional
 import kvkeep
 
 def use(path: str, tokens: "list[int]", k: object, v: object) -> Optional[bytes]:
-    with kvkeep.BlockCache(path, max_size="1GB", layer_types=["KVCache"]) as cache:
+    budget = kvkeep.HotBudget("1GB")
+    with kvkeep.BlockCache(path, max_size="1GB", layer_types=["KVCache"], budget=budget) as cache:
         keys = kvkeep.chain_keys(tokens, block_size=16, extras=[None, [b"x", "y", 1]])
         saved: kvkeep.SaveResult = cache.save(keys[0], [(k, v)], token_count=16, parent=None)
         if not saved:
             print(saved.reason, saved.message)
-        block = cache.load(keys[0])
+        block = cache.load(keys[0], promote=False)
+        print(cache.preload(keys) + cache.clear_hot(spill=True) + budget.remaining_bytes, cache.why(keys[0]))
         for each in cache.load_each(keys):
             if each is not None and keys[0] in cache:
                 print(each.token_count + len(cache))
@@ -44,10 +46,10 @@ def test_stubs_agree_with_the_module(tmp_path):
     # members of the classes are checked all the same.
     allow = tmp_path / "allow"
     allow.write_text(
-        r"kvkeep\._kvkeep\.(Key|Array|Extra|_RawBytes|Cache|Tensor)" "\n"
+        r"kvkeep\._kvkeep\.(Key|Array|Extra|Size|_RawBytes|Cache|HotBudget|Tensor)" "\n"
         r"kvkeep\._kvkeep\.(chain_keys|parse_size|format_bytes)" "\n"
         r"kvkeep\._cache\.BlockCache" "\n"
-        r"kvkeep\._kvkeep\.Tensor\.__(init|buffer|release_buffer)__" "\n"
+        r"kvkeep\._kvkeep\.(Cache|HotBudget|Tensor)\.__(init|buffer|release_buffer)__" "\n"
     )
     done = run(
         "mypy.stubtest", "kvkeep", "--allowlist", allow, "--ignore-unused-allowlist", cwd=tmp_path
@@ -91,8 +93,11 @@ def test_everything_public_is_documented():
     for name in kvkeep.__all__:
         value = getattr(kvkeep, name)
         assert name == "__version__" or inspect.getdoc(value), name
-    for name in "save load load_many load_each delete forget flush close stats".split():
-        assert inspect.getdoc(getattr(kvkeep.BlockCache, name)), name
+    for owner in (kvkeep.BlockCache, kvkeep.HotBudget):
+        methods = [name for name in dir(owner) if not name.startswith("_")]
+        assert len(methods) >= 5
+        for name in methods:
+            assert inspect.getdoc(getattr(owner, name)), name
 
 
 def test_the_version_is_that_of_the_library():

@@ -146,7 +146,8 @@ def test_tensors_outlive_their_cache(open_cache):
     assert array.tobytes() == source.tobytes() == bytes(raw) == capsule.tobytes()
 
 
-def test_capsules_that_nobody_takes_are_freed(cache):
+def test_capsules_that_nobody_takes_are_freed(open_cache):
+    cache = open_cache(hot_size=0)
     tensor = stored(cache, np.zeros(1 << 16, np.float32))
     before = cache.stats()["ram_bytes"]
     capsules = [tensor.__dlpack__(max_version=(1, 0)) for _ in range(10)]

@@ -1,0 +1,111 @@
+// What a cache does for its owner beside saving and loading: letting blocks go, writing, counting,
+// closing.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "arguments.h"
+#include "bindings.h"
+#include "cache.h"
+#include "cache_docs.h"
+
+namespace kvkeep::python {
+namespace {
+
+bool remove(const Cache& cache, nb::handle key) {
+  const BlockHash hash = to_key(key, Where("key"));
+  return value_or_raise(without_gil([&] { return cache->delete_block(hash); }));
+}
+
+bool report_bad(const Cache& cache, nb::handle key) {
+  const BlockHash hash = to_key(key, Where("key"));
+  return value_or_raise(without_gil([&] { return cache->report_bad(hash); }));
+}
+
+bool forget(const Cache& cache, nb::handle key) {
+  const BlockHash hash = to_key(key, Where("key"));
+  return without_gil([&] { return cache->forget_block(hash); });
+}
+
+size_t clear_hot(const Cache& cache, nb::handle spill) {
+  const HotClear how = to_bool(spill, Where("spill")) ? HotClear::kSpill : HotClear::kDiscard;
+  return without_gil([&] { return cache->clear_hot(how); });
+}
+
+uint64_t shrink_hot_to(const Cache& cache, nb::handle size, nb::handle keep) {
+  const uint64_t bytes = to_size(size, Where("size"));
+  const HashSet kept = to_key_set(keep, Where("keep"));
+  return without_gil([&] { return cache->shrink_hot_to(bytes, kept); });
+}
+
+std::optional<Duration> to_limit(nb::handle timeout) {
+  if (timeout.is_none()) return std::nullopt;
+  return to_duration(timeout, Where("timeout"));
+}
+
+nb::object flush(const Cache& cache, nb::handle timeout) {
+  const auto limit = to_limit(timeout);
+  const FlushReport report = value_or_raise(interruptible([cache = cache.share(), limit]() mutable {
+    const auto held = std::move(cache);
+    return held->flush(limit);
+  }));
+  return new_value("FlushReport", report.flushed, from_keys(report.failed));
+}
+
+nb::object close(const Cache& cache, nb::handle timeout) {
+  const auto limit = to_limit(timeout);
+  const CloseReport report = value_or_raise(interruptible([cache = cache.share(), limit]() mutable {
+    const auto held = std::move(cache);
+    return held->close(limit);
+  }));
+  return new_value("CloseReport", report.flushed, from_keys(report.failed),
+                   from_keys(report.abandoned));
+}
+
+nb::dict stats(const Cache& cache) {
+  const CacheStats snapshot = without_gil([&] { return cache->stats(); });
+  nb::dict all;
+#define KVKEEP_X(name, help) all[#name] = snapshot.name;
+  KVKEEP_COUNTERS(KVKEEP_X)
+  KVKEEP_GAUGES(KVKEEP_X)
+#undef KVKEEP_X
+  nb::dict misses;
+#define KVKEEP_X(id, name, help) misses[name] = snapshot.missed(MissReason::id);
+  KVKEEP_MISS_REASONS(KVKEEP_X)
+#undef KVKEEP_X
+  nb::dict refusals;
+#define KVKEEP_X(id, name, help) refusals[name] = snapshot.refused(Refusal::id);
+  KVKEEP_REFUSALS(KVKEEP_X)
+#undef KVKEEP_X
+  all["miss_reason"] = misses;
+  all["save_refused"] = refusals;
+  return all;
+}
+
+std::string repr(const Cache& cache) {
+  const std::string text = without_gil([&] { return cache->debug_string(); });
+  return "kvkeep.BlockCache" + text.substr(std::min(text.find('('), text.size()));
+}
+
+}  // namespace
+
+void bind_upkeep(nb::class_<Cache>& type) {
+  type.def("delete", remove, nb::arg("key"), kDeleteDoc)
+      .def("forget", forget, nb::arg("key"), kForgetDoc)
+      .def("report_bad", report_bad, nb::arg("key"), kReportBadDoc)
+      .def("clear_hot", clear_hot, nb::arg("spill") = true, kClearHotDoc)
+      .def("shrink_hot_to", shrink_hot_to, nb::arg("size"), nb::arg("keep") = nb::make_tuple(),
+           kShrinkHotDoc)
+      .def("flush", flush, nb::arg("timeout") = nb::none(), kFlushDoc)
+      .def("close", close, nb::arg("timeout") = nb::none(), kCloseDoc)
+      .def(
+          "stats", stats,
+          "A snapshot of all counters as a dict; miss_reason and save_refused are dicts by reason.")
+      .def("__repr__", repr);
+}
+
+}  // namespace kvkeep::python
