@@ -29,6 +29,11 @@ configure_package_config_file(cmake/kvkeepConfig.cmake.in kvkeepConfig.cmake
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(kvkeepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# A C program links with the C compiler, which does not know of C++'s libraries.
+set(cxx_libraries ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+list(FILTER cxx_libraries INCLUDE REGEX "^(stdc\\+\\+|c\\+\\+|m)$")
+list(TRANSFORM cxx_libraries PREPEND "-l")
+list(JOIN cxx_libraries " " cxx_libraries)
 configure_file(cmake/kvkeep.pc.in kvkeep.pc @ONLY)
 
 install(TARGETS kvkeep EXPORT kvkeepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

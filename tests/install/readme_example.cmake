@@ -1,7 +1,9 @@
-# Takes the first C++ example of the README out, so that it is compiled and run as it stands there.
+# Takes the first example in ${language} out of the README, so that it is compiled and run as it stands there.
 file(READ ${readme} text)
-string(FIND "${text}" "```cpp\n" begin)
-math(EXPR begin "${begin} + 7")
+set(fence "```${language}\n")
+string(LENGTH "${fence}" fence_length)
+string(FIND "${text}" "${fence}" begin)
+math(EXPR begin "${begin} + ${fence_length}")
 string(SUBSTRING "${text}" ${begin} -1 text)
 string(FIND "${text}" "```" end)
 string(SUBSTRING "${text}" 0 ${end} text)
