@@ -96,6 +96,16 @@ uint32_t to_uint32(nb::handle object, const Where& where) {
   return static_cast<uint32_t>(*value);
 }
 
+double to_double(nb::handle object, const Where& where) {
+  const bool number = PyFloat_Check(object.ptr()) || PyIndex_Check(object.ptr());
+  if (!number || PyBool_Check(object.ptr())) {
+    raise_type_error(where, got("an int or a float", object));
+  }
+  const double value = PyFloat_AsDouble(object.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
 std::string to_text(nb::handle object, const Where& where) {
   if (!PyUnicode_Check(object.ptr())) raise_type_error(where, got("a str", object));
   Py_ssize_t size = 0;
@@ -122,12 +132,7 @@ uint64_t to_size(nb::handle object, const Where& where) {
 }
 
 Duration to_duration(nb::handle object, const Where& where) {
-  const bool number = PyFloat_Check(object.ptr()) || PyIndex_Check(object.ptr());
-  if (!number || PyBool_Check(object.ptr())) {
-    raise_type_error(where, got("seconds as an int or a float", object));
-  }
-  const double seconds = PyFloat_AsDouble(object.ptr());
-  if (seconds == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  const double seconds = to_double(object, where);
   if (!std::isfinite(seconds) || seconds < 0) {
     raise_invalid(where, "must be a finite number of seconds, 0 or more");
   }

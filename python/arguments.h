@@ -25,6 +25,7 @@ bool to_bool(nb::handle object, const Where& where);
 // An int, or anything with __index__ (numpy's integers), but no bool.
 int64_t to_int64(nb::handle object, const Where& where);
 uint32_t to_uint32(nb::handle object, const Where& where);
+double to_double(nb::handle object, const Where& where);
 std::string to_text(nb::handle object, const Where& where);
 // Bytes: an int, or text such as "50GB".
 uint64_t to_size(nb::handle object, const Where& where);

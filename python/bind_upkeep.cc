@@ -1,6 +1,7 @@
 // What a cache does for its owner beside saving and loading: letting blocks go, writing, counting,
 // closing.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -66,6 +67,36 @@ nb::object close(const Cache& cache, nb::handle timeout) {
                    from_keys(report.abandoned));
 }
 
+bool adopt_layer_types(const Cache& cache, nb::handle types) {
+  const std::vector<std::string> names = to_texts(types, Where("layer_types"));
+  return without_gil([&] { return cache->adopt_layer_types(names); });
+}
+
+bool set_expected_layer_types(const Cache& cache, nb::handle types, nb::handle bits) {
+  const std::vector<std::string> names = to_texts(types, Where("layer_types"));
+  std::optional<double> depth;
+  if (!bits.is_none()) depth = to_double(bits, Where("turboquant_bits"));
+  return without_gil([&] { return cache->set_expected_layer_types(names, depth); });
+}
+
+size_t sweep_stale_layouts(const Cache& cache) {
+  return without_gil([&] { return cache->sweep_stale_layouts(); });
+}
+
+nb::dict load_times(const CacheStats& snapshot) {
+  nb::dict by_source;
+  for (size_t i = 0; i < kSourceCount; ++i) {
+    const LoadTimes& times = snapshot.load_times[i];
+    nb::dict entry;
+    entry["count"] = times.count;
+    entry["total_ns"] = times.total_ns;
+    entry["bounds_us"] = nb::cast(LoadTimes::kBoundsMicros);
+    entry["buckets"] = nb::cast(times.buckets);
+    by_source[nb::cast(std::string(name_of(static_cast<Source>(i))))] = entry;
+  }
+  return by_source;
+}
+
 nb::dict stats(const Cache& cache) {
   const CacheStats snapshot = without_gil([&] { return cache->stats(); });
   nb::dict all;
@@ -83,6 +114,7 @@ nb::dict stats(const Cache& cache) {
 #undef KVKEEP_X
   all["miss_reason"] = misses;
   all["save_refused"] = refusals;
+  all["load_times"] = load_times(snapshot);
   return all;
 }
 
@@ -100,11 +132,17 @@ void bind_upkeep(nb::class_<Cache>& type) {
       .def("clear_hot", clear_hot, nb::arg("spill") = true, kClearHotDoc)
       .def("shrink_hot_to", shrink_hot_to, nb::arg("size"), nb::arg("keep") = nb::make_tuple(),
            kShrinkHotDoc)
+      .def("adopt_layer_types", adopt_layer_types, nb::arg("layer_types"), kAdoptDoc)
+      .def("set_expected_layer_types", set_expected_layer_types, nb::arg("layer_types"),
+           nb::arg("turboquant_bits") = nb::none(), kExpectDoc)
+      .def("sweep_stale_layouts", sweep_stale_layouts, kSweepDoc)
       .def("flush", flush, nb::arg("timeout") = nb::none(), kFlushDoc)
       .def("close", close, nb::arg("timeout") = nb::none(), kCloseDoc)
-      .def(
-          "stats", stats,
-          "A snapshot of all counters as a dict; miss_reason and save_refused are dicts by reason.")
+      .def("stats", stats,
+           "A snapshot of all counters as a dict.\n\nmiss_reason and save_refused are dicts by "
+           "reason, load_times by source: count, total_ns, and a\nhistogram: buckets[i] loads took "
+           "at "
+           "most bounds_us[i] microseconds, the last took longer.")
       .def("__repr__", repr);
 }
 

@@ -74,6 +74,24 @@ inline constexpr const char* kReportBadDoc =
     "aside.\n\n"
     "True if something was removed. Safe from any thread; releases the GIL. kvkeep.Closed.";
 
+inline constexpr const char* kAdoptDoc =
+    "As set_expected_layer_types(), but only if no layer types are expected yet; True if they are "
+    "now.";
+
+inline constexpr const char* kExpectDoc =
+    "Layer types that blocks must have from now on, in place of those that the cache was opened "
+    "with.\n\n"
+    "turboquant_bits: bits per value that TurboQuant states must have; None: any. Files that were "
+    "not\n"
+    "served and fit now are served again; blocks that do not fit any more are served until\n"
+    "sweep_stale_layouts(). True if that changes which blocks fit. An empty list and a depth that "
+    "is\n"
+    "not finite change nothing. Memory only; safe from any thread.";
+
+inline constexpr const char* kSweepDoc =
+    "Stops serving, as forget() does, each block that does not fit what is expected now.\n\n"
+    "Returns how many those were. Once per change. Safe from any thread; releases the GIL.";
+
 inline constexpr const char* kClearHotDoc =
     "Lets the blocks of the hot tier go. Returns how many have left.\n\n"
     "spill: hand those that are not on disk yet to the write queue first; one that finds it full\n"

@@ -255,6 +255,9 @@ kvkeep_status kvkeep_why(kvkeep_cache* cache, kvkeep_key key, char** text);
 void kvkeep_text_free(char* text);
 // Removes the block everywhere. *removed: 1 if something was; may be NULL.
 kvkeep_status kvkeep_delete(kvkeep_cache* cache, kvkeep_key key, int* removed);
+// Stops serving the block; its file stays, counted, until it is evicted or replaced. *served: 1 if
+// the block was served; may be NULL. Memory only.
+kvkeep_status kvkeep_forget(kvkeep_cache* cache, kvkeep_key key, int* served);
 // The block loaded, but proved to be unusable: out of every tier, its file is kept aside.
 kvkeep_status kvkeep_report_bad(kvkeep_cache* cache, kvkeep_key key, int* removed);
 // Lets the hot tier go; what is not on disk yet goes to the write queue, and stays if that is full.

@@ -348,6 +348,23 @@ def test_many_threads_may_use_a_cache(cache):
     assert not failures and len(cache) == 80
 
 
+def test_what_blocks_must_be_for_can_change(open_cache):
+    cache = open_cache(model_name="m", hot_size=0)
+    assert cache.adopt_layer_types(["KVCache"]) and not cache.adopt_layer_types(["Other"])
+    assert cache.save(b"k", PAIR, token_count=1, layer_types=["KVCache"])
+    assert not cache.save(b"other", PAIR, token_count=1, layer_types=["Other"])
+    cache.flush()
+    assert cache.set_expected_layer_types(("Other",)) and b"k" in cache
+    assert cache.sweep_stale_layouts() == 1 and cache.sweep_stale_layouts() == 0
+    assert b"k" not in cache and cache.why(b"k").startswith(("forgotten: ", "layout: "))
+    assert cache.save(b"other", PAIR, token_count=1, layer_types=["Other"])
+    assert cache.set_expected_layer_types(["KVCache"], turboquant_bits=4) and b"k" in cache
+    with pytest.raises(TypeError, match="layer_types"):
+        cache.set_expected_layer_types("KVCache")
+    with pytest.raises(TypeError, match="turboquant_bits"):
+        cache.set_expected_layer_types(["KVCache"], turboquant_bits="4")
+
+
 # Statistics and messages
 
 
@@ -366,7 +383,7 @@ def test_stats_has_the_names_of_the_library(cache):
         "save_refused": re.findall(r'X\(\w+, "(\w+)"', table("reason.h", "KVKEEP_REFUSALS")),
     }
     stats = cache.stats()
-    assert list(stats) == fields + list(reasons) and len(fields) > 30
+    assert list(stats) == [*fields, *reasons, "load_times"] and len(fields) > 30
     for name, names in reasons.items():
         assert list(stats[name]) == names and len(names) > 10
         assert all(type(value) is int for value in stats[name].values())
@@ -381,6 +398,18 @@ def test_lookups_are_hits_plus_misses_by_reason(cache):
     stats = cache.stats()
     assert stats["lookups"] == 5 and stats["load_hits"] == 2
     assert stats["lookups"] == stats["load_hits"] + sum(stats["miss_reason"].values())
+
+
+def test_times_are_counted_by_source(open_cache):
+    cache = open_cache(hot_size=0)
+    cache.save(b"k", PAIR, token_count=1)
+    cache.flush()
+    cache.load(b"k")
+    times = cache.stats()["load_times"]
+    assert list(times) == ["hot", "pending", "disk"]
+    assert times["disk"]["count"] == sum(times["disk"]["buckets"]) == 1
+    assert times["disk"]["total_ns"] > 0
+    assert len(times["disk"]["buckets"]) == len(times["disk"]["bounds_us"]) + 1
 
 
 def test_representation_names_the_place_and_the_size(cache, tmp_path):

@@ -40,7 +40,7 @@ char* copy_of(const std::string& text) {
   return copy;
 }
 
-// `remove` is TieredBlockCache::delete_block or report_bad.
+// `remove` is TieredBlockCache::delete_block, forget_block or report_bad.
 template <typename Remove>
 Status remove_block(kvkeep_cache* cache, const kvkeep_key& key, int* removed, Remove remove) {
   if (removed != nullptr) *removed = 0;
@@ -121,6 +121,14 @@ kvkeep_status kvkeep_delete(kvkeep_cache* cache, kvkeep_key key, int* removed) {
   return fenced([&] {
     return kvkeep::capi::remove_block(cache, key, removed,
                                       [](auto& c, auto& hash) { return c.delete_block(hash); });
+  });
+}
+
+kvkeep_status kvkeep_forget(kvkeep_cache* cache, kvkeep_key key, int* served) {
+  return fenced([&] {
+    return kvkeep::capi::remove_block(cache, key, served, [](auto& c, auto& hash) {
+      return kvkeep::Result<bool>(c.forget_block(hash));
+    });
   });
 }
 

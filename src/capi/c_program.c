@@ -205,6 +205,10 @@ static void use_reopened(kvkeep_cache* cache, const kvkeep_key* keys) {
   CHECK(kvkeep_block_source(blocks[1]) == KVKEEP_DISK);
   CHECK(kvkeep_block_parent(blocks[1]).size == keys[0].size);
   CHECK(memcmp(kvkeep_block_parent(blocks[1]).data, keys[0].data, keys[0].size) == 0);
+  OK(kvkeep_forget(cache, keys[0], &yes));
+  CHECK(yes == 1);
+  OK(kvkeep_forget(cache, keys[0], &yes));
+  CHECK(yes == 0);
   OK(kvkeep_report_bad(cache, keys[1], &yes));
   CHECK(yes == 1 && figure(cache, "reported_bad") == 1);
   OK(kvkeep_close(cache, -1, NULL, NULL));
