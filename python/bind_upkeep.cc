@@ -67,6 +67,34 @@ nb::object close(const Cache& cache, nb::handle timeout) {
                    from_keys(report.abandoned));
 }
 
+size_t clear(const Cache& cache) {
+  return value_or_raise(without_gil([&] { return cache->clear(); }));
+}
+
+uint64_t enforce_size_limit(const Cache& cache) {
+  return without_gil([&] { return cache->enforce_size_limit(); });
+}
+
+nb::object make_room(const Cache& cache, nb::handle incoming, nb::handle max_unlinks,
+                     nb::handle unbounded) {
+  const uint64_t bytes = to_size(incoming, Where("incoming"));
+  std::optional<size_t> unlinks;
+  if (!max_unlinks.is_none()) unlinks = to_uint32(max_unlinks, Where("max_unlinks"));
+  const bool all = to_bool(unbounded, Where("unbounded"));
+  const EvictionReport report = without_gil([&] { return cache->make_room(bytes, unlinks, all); });
+  return new_value("EvictionReport", report.evicted, report.failed, report.deferred_bytes);
+}
+
+void set_max_size(const Cache& cache, nb::handle max_size) {
+  const uint64_t bytes = to_size(max_size, Where("max_size"));
+  without_gil([&] { cache->set_configured_max_size(bytes); });
+}
+
+void set_hot_size(const Cache& cache, nb::handle hot_size) {
+  const uint64_t bytes = to_size(hot_size, Where("hot_size"));
+  without_gil([&] { cache->set_hot_max_bytes(bytes); });
+}
+
 bool adopt_layer_types(const Cache& cache, nb::handle types) {
   const std::vector<std::string> names = to_texts(types, Where("layer_types"));
   return without_gil([&] { return cache->adopt_layer_types(names); });
@@ -125,7 +153,21 @@ std::string repr(const Cache& cache) {
 
 }  // namespace
 
+namespace {
+
+void bind_limits(nb::class_<Cache>& type) {
+  type.def("clear", clear, kClearDoc)
+      .def("enforce_size_limit", enforce_size_limit, kEnforceDoc)
+      .def("make_room", make_room, nb::arg("incoming"), nb::arg("max_unlinks") = nb::none(),
+           nb::arg("unbounded") = false, kMakeRoomDoc)
+      .def("set_max_size", set_max_size, nb::arg("max_size"), kSetMaxSizeDoc)
+      .def("set_hot_size", set_hot_size, nb::arg("hot_size"), kSetHotSizeDoc);
+}
+
+}  // namespace
+
 void bind_upkeep(nb::class_<Cache>& type) {
+  bind_limits(type);
   type.def("delete", remove, nb::arg("key"), kDeleteDoc)
       .def("forget", forget, nb::arg("key"), kForgetDoc)
       .def("report_bad", report_bad, nb::arg("key"), kReportBadDoc)

@@ -20,13 +20,16 @@ inline constexpr const char* kSaveDoc =
     "parent: key of the block before this one.\n"
     "write_back: False sends this block to disk at once, where the cache would keep it in RAM "
     "first.\n\n"
-    "Returns a SaveResult: 'stored', 'queued', 'present', or 'refused' with a reason (then it is "
+    "Returns a SaveResult: 'stored', 'queued', 'written', 'present', or 'refused' with a reason "
+    "(then it is "
     "false).\n"
     "TypeError and kvkeep.InvalidArgument (a ValueError) for mistakes in the arguments; "
     "kvkeep.Closed.\n"
     "Safe from any thread; releases the GIL. Memory only, except that it may wait queue_wait "
     "seconds\n"
-    "for a full queue and remove a bounded number of files to make room.";
+    "for a full queue, then write the block itself ('written'), and remove a bounded number of "
+    "files\n"
+    "to make room.";
 
 inline constexpr const char* kLoadDoc =
     "The block of a key, or None if it is missing or damaged (why() and stats() say why).\n\n"
@@ -73,6 +76,31 @@ inline constexpr const char* kReportBadDoc =
     "The block loaded, but proved to be unusable: removes it everywhere and keeps its file "
     "aside.\n\n"
     "True if something was removed. Safe from any thread; releases the GIL. kvkeep.Closed.";
+
+inline constexpr const char* kClearDoc =
+    "Removes every block from every tier, those not served and those not on disk yet included.\n\n"
+    "Returns how many. kvkeep.Unavailable (an OSError) if files could not be unlinked. Blocks "
+    "saved\n"
+    "meanwhile may stay. Safe from any thread; releases the GIL.";
+
+inline constexpr const char* kEnforceDoc =
+    "Where the limit is exceeded: removes least recently used blocks until 90 % of it are used.\n\n"
+    "Returns the bytes freed. Removes files; safe from any thread; releases the GIL.";
+
+inline constexpr const char* kMakeRoomDoc =
+    "Removes least recently used blocks until `incoming` bytes more would fit. Saves do it by "
+    "themselves.\n\n"
+    "incoming: an int, or text such as '1GB'. max_unlinks: files to remove at most; None: 32.\n"
+    "unbounded: as many as it takes. Returns an EvictionReport. Safe from any thread; releases the "
+    "GIL.";
+
+inline constexpr const char* kSetMaxSizeDoc =
+    "Another max_size, in force from the next save on: an int, or text such as '50GB'.\n\n"
+    "No effect with hot_only.";
+
+inline constexpr const char* kSetHotSizeDoc =
+    "Another hot_size, in force from the next save or load on: an int, or text such as '1GB'.\n\n"
+    "No effect where a budget is shared.";
 
 inline constexpr const char* kAdoptDoc =
     "As set_expected_layer_types(), but only if no layer types are expected yet; True if they are "

@@ -21,6 +21,13 @@ Durability to_durability(nb::handle value, const Where& where) {
   raise_invalid(where, "expected 'none', 'data' or 'data+dir', got '" + name + "'");
 }
 
+Eviction to_eviction(nb::handle value, const Where& where) {
+  const std::string name = to_text(value, where);
+  if (name == "leaf_first_lru") return Eviction::kLeafFirstLru;
+  if (name == "lru") return Eviction::kLru;
+  raise_invalid(where, "expected 'leaf_first_lru' or 'lru', got '" + name + "'");
+}
+
 constexpr uint64_t kAutoHotAtMost = 1ull << 30;
 constexpr uint64_t kAutoHotOfUnknownRam = 256ull << 20;
 
@@ -92,6 +99,15 @@ constexpr Row kRows[] = {
      [](Options& o, nb::handle v, const Where& w) { o.pending_cap = to_uint32(v, w); }},
     {"queue_wait",
      [](Options& o, nb::handle v, const Where& w) { o.queue_wait = to_duration(v, w); }},
+    {"io_deadline",
+     [](Options& o, nb::handle v, const Where& w) { o.io_deadline = to_duration(v, w); }},
+    {"min_free",
+     [](Options& o, nb::handle v, const Where& w) { o.min_free_bytes = to_size(v, w); }},
+    {"eviction", [](Options& o, nb::handle v, const Where& w) { o.eviction = to_eviction(v, w); }},
+    {"background_reclaim",
+     [](Options& o, nb::handle v, const Where& w) { o.background_reclaim = to_double(v, w); }},
+    {"reconcile_interval",
+     [](Options& o, nb::handle v, const Where& w) { o.reconcile_interval = to_duration(v, w); }},
     {"close_deadline",
      [](Options& o, nb::handle v, const Where& w) { o.close_deadline = to_duration(v, w); }},
 };

@@ -109,6 +109,7 @@ typedef struct kvkeep_options {
   uint64_t max_size_bytes;  // Bytes that the directory may occupy. Required, unless hot_only.
   uint64_t hot_max_bytes;   // RAM for blocks that were saved or loaded. 0: no hot tier.
   uint64_t ram_max_bytes;   // RAM for all blocks. 0: half of the RAM.
+  uint64_t min_free_bytes;  // Of the disk, for others. 0: 5 % of it, at most 5 GiB.
   // What blocks must be for to be served and saved here. NULL or 0: not checked.
   const char* model_name;
   const char* const* layer_types;
@@ -118,6 +119,7 @@ typedef struct kvkeep_options {
   double flush_after_seconds;     // Default 2. None: blocks are written when they leave RAM.
   double queue_wait_seconds;      // Default 1.
   double close_deadline_seconds;  // Default 60, with a hot tier 120.
+  double io_deadline_seconds;     // Default 5.
   uint32_t num_layers;
   uint32_t block_size;           // Tokens of a full block.
   uint32_t pending_cap;          // Blocks that may wait to be written. 0: from the size of the RAM.
@@ -127,7 +129,8 @@ typedef struct kvkeep_options {
   int32_t durability;            // A kvkeep_durability.
   uint32_t preload_min_blocks;   // Default 4.
   uint32_t preload_max_workers;  // Default 8.
-  uint32_t reserved;             // 0.
+  int32_t eviction_lru;          // Not 0: by last use alone; else no block leaves before those that
+                                 // continue it.
 } kvkeep_options;
 
 typedef struct kvkeep_cache kvkeep_cache;
@@ -199,9 +202,10 @@ typedef struct kvkeep_block_input {
 } kvkeep_block_input;
 
 typedef enum kvkeep_save_outcome {
-  KVKEEP_STORED = 0,  // Kept in RAM; written later.
-  KVKEEP_QUEUED = 1,  // On its way to disk.
-  KVKEEP_PRESENT = 2  // Was there.
+  KVKEEP_STORED = 0,   // Kept in RAM; written later.
+  KVKEEP_QUEUED = 1,   // On its way to disk.
+  KVKEEP_PRESENT = 2,  // Was there.
+  KVKEEP_WRITTEN = 3   // By the call itself: the queue stayed full.
 } kvkeep_save_outcome;
 
 // Copies the block; loadable at once. `outcome` may be NULL. May wait queue_wait_seconds for a full
@@ -260,6 +264,9 @@ kvkeep_status kvkeep_delete(kvkeep_cache* cache, kvkeep_key key, int* removed);
 kvkeep_status kvkeep_forget(kvkeep_cache* cache, kvkeep_key key, int* served);
 // The block loaded, but proved to be unusable: out of every tier, its file is kept aside.
 kvkeep_status kvkeep_report_bad(kvkeep_cache* cache, kvkeep_key key, int* removed);
+// Removes every block from every tier. *num_blocks: how many; may be NULL. KVKEEP_UNAVAILABLE if
+// files could not be unlinked. Blocks on the disk.
+kvkeep_status kvkeep_clear(kvkeep_cache* cache, size_t* num_blocks);
 // Lets the hot tier go; what is not on disk yet goes to the write queue, and stays if that is full.
 // *num_blocks: how many have left; may be NULL.
 kvkeep_status kvkeep_clear_hot(kvkeep_cache* cache, size_t* num_blocks);

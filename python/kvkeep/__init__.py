@@ -28,7 +28,16 @@ from ._errors import (
     Unimplemented,
 )
 from ._kvkeep import HotBudget, Tensor, __version__, chain_keys, format_bytes, parse_size
-from ._values import Block, CacheList, CloseReport, FlushReport, NState, SaveResult, TurboQuant
+from ._values import (
+    Block,
+    CacheList,
+    CloseReport,
+    EvictionReport,
+    FlushReport,
+    NState,
+    SaveResult,
+    TurboQuant,
+)
 
 __all__ = [
     "Block",
@@ -39,6 +48,7 @@ __all__ = [
     "DataLoss",
     "DeadlineExceeded",
     "Error",
+    "EvictionReport",
     "FailedPrecondition",
     "FlushReport",
     "HotBudget",

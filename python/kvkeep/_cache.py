@@ -66,7 +66,15 @@ class BlockCache(_kvkeep.Cache):
     ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
     quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
     pending_cap: blocks that may wait to be written.
-    queue_wait: seconds that a save waits for room in a full queue before it is refused as busy.
+    queue_wait: seconds that a save waits for room in a full queue before it writes its block itself.
+    io_deadline: a save that found the queue full does that only if the write that the queue waits for
+        is younger than these seconds; else it is refused as busy.
+    min_free: bytes of the disk that stay free for others, whatever max_size allows. Default: 5 % of the
+        disk, at most 5GB.
+    eviction: which block leaves first: "leaf_first_lru" (the least recently used, but none before those
+        that continue it) or "lru".
+    background_reclaim: share of the limit that is kept free, so that saves rarely remove files.
+    reconcile_interval: seconds between comparisons of the directory with what is known; 0: never.
     preload_min_blocks: preload() leaves fewer blocks than this to the loads.
     preload_max_workers: blocks that preload() reads at the same time.
     close_deadline: seconds that close() waits for what is not written yet. Default: 60, or 120 with
@@ -98,6 +106,11 @@ class BlockCache(_kvkeep.Cache):
         quarantine_max: Optional[Size] = None,
         pending_cap: Optional[int] = None,
         queue_wait: float = 1.0,
+        io_deadline: float = 5.0,
+        min_free: Optional[Size] = None,
+        eviction: str = "leaf_first_lru",
+        background_reclaim: float = 0.05,
+        reconcile_interval: float = 60.0,
         preload_min_blocks: int = 4,
         preload_max_workers: int = 8,
         close_deadline: Optional[float] = None,

@@ -9,6 +9,7 @@ __all__ = [
     "Block",
     "CacheList",
     "CloseReport",
+    "EvictionReport",
     "FlushReport",
     "NState",
     "SaveResult",
@@ -72,14 +73,24 @@ class SaveResult:
     """What became of a save. False if it was refused."""
 
     outcome: str
-    """"stored": kept in RAM, written later; "queued": on its way to disk; "present": was there
-    already; "refused"."""
+    """"stored": kept in RAM, written later; "queued": on its way to disk; "written": by the
+    call itself, as the queue stayed full; "present": was there already; "refused"."""
     reason: Optional[str] = None
     """Why it was refused, as counted in stats()["save_refused"]."""
     message: str = ""
 
     def __bool__(self) -> bool:
         return self.outcome != "refused"
+
+
+@dataclass(frozen=True)
+class EvictionReport:
+    evicted: int
+    """Blocks given up."""
+    failed: int
+    """Files that could not be removed; they are left alone for a while."""
+    deferred_bytes: int
+    """Bytes that still have to go."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ kvkeep_save_outcome outcome_of(SaveOutcome outcome) {
       return KVKEEP_QUEUED;
     case SaveOutcome::kAlreadyPresent:
       return KVKEEP_PRESENT;
+    case SaveOutcome::kWrittenInline:
+      return KVKEEP_WRITTEN;
   }
   return KVKEEP_QUEUED;
 }

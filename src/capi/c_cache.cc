@@ -139,6 +139,16 @@ kvkeep_status kvkeep_report_bad(kvkeep_cache* cache, kvkeep_key key, int* remove
   });
 }
 
+kvkeep_status kvkeep_clear(kvkeep_cache* cache, size_t* num_blocks) {
+  return fenced([&]() -> Status {
+    if (num_blocks != nullptr) *num_blocks = 0;
+    KVKEEP_TRY(not_null(cache, "cache"));
+    KVKEEP_TRY_ASSIGN(const size_t removed, cache->cache->clear());
+    if (num_blocks != nullptr) *num_blocks = removed;
+    return {};
+  });
+}
+
 kvkeep_status kvkeep_clear_hot(kvkeep_cache* cache, size_t* num_blocks) {
   return fenced([&]() -> Status {
     if (num_blocks != nullptr) *num_blocks = 0;

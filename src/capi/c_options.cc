@@ -5,7 +5,8 @@
 namespace kvkeep::capi {
 namespace {
 
-constexpr size_t kFirstSize = offsetof(kvkeep_options, reserved) + sizeof(kvkeep_options::reserved);
+constexpr size_t kFirstSize =
+    offsetof(kvkeep_options, eviction_lru) + sizeof(kvkeep_options::eviction_lru);
 static_assert(kFirstSize == sizeof(kvkeep_options), "padding at the end hides new fields");
 
 std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
@@ -33,6 +34,9 @@ Status set_times(const kvkeep_options& given, Options& options) {
   KVKEEP_TRY_ASSIGN(const Duration wait,
                     to_duration(given.queue_wait_seconds, "options.queue_wait_seconds"));
   if (wait != Duration::zero()) options.queue_wait = std::max(wait, Duration::zero());
+  KVKEEP_TRY_ASSIGN(const Duration io,
+                    to_duration(given.io_deadline_seconds, "options.io_deadline_seconds"));
+  if (io != Duration::zero()) options.io_deadline = std::max(io, Duration::zero());
   KVKEEP_TRY_ASSIGN(const Duration close,
                     to_duration(given.close_deadline_seconds, "options.close_deadline_seconds"));
   if (close != Duration::zero()) options.close_deadline = std::max(close, Duration::zero());
@@ -43,6 +47,8 @@ Status set_sizes(const kvkeep_options& given, Options& options) {
   options.max_size_bytes = given.max_size_bytes;
   options.hot_max_bytes = given.hot_max_bytes;
   if (given.ram_max_bytes > 0) options.ram_max_bytes = given.ram_max_bytes;
+  if (given.min_free_bytes > 0) options.min_free_bytes = given.min_free_bytes;
+  if (given.eviction_lru != 0) options.eviction = Eviction::kLru;
   if (given.pending_cap > 0) options.pending_cap = given.pending_cap;
   if (given.preload_min_blocks > 0) options.preload_min_blocks = given.preload_min_blocks;
   if (given.preload_max_workers > 0) options.preload_max_workers = given.preload_max_workers;
@@ -66,7 +72,6 @@ Result<Durability> to_durability(int32_t value) {
 
 Result<Options> to_options(const kvkeep_options* given) {
   KVKEEP_TRY_ASSIGN(const kvkeep_options read, read_struct(given, kFirstSize, "options"));
-  if (read.reserved != 0) return invalid("options.reserved: not 0; clear the struct first");
   Options options;
   if (read.cache_dir != nullptr) options.cache_dir = read.cache_dir;
   options.hot_only = read.hot_only != 0;

@@ -194,7 +194,7 @@ static void use_closed(kvkeep_cache* cache, kvkeep_key key) {
 
 static void use_reopened(kvkeep_cache* cache, const kvkeep_key* keys) {
   kvkeep_block* blocks[3];
-  size_t count, i;
+  size_t count, left, i;
   int yes;
   OK(kvkeep_preload(cache, keys, 1, &count));
   CHECK(count == 1);
@@ -211,6 +211,8 @@ static void use_reopened(kvkeep_cache* cache, const kvkeep_key* keys) {
   CHECK(yes == 0);
   OK(kvkeep_report_bad(cache, keys[1], &yes));
   CHECK(yes == 1 && figure(cache, "reported_bad") == 1);
+  OK(kvkeep_clear(cache, &left));
+  CHECK(left == 1);
   OK(kvkeep_close(cache, -1, NULL, NULL));
   use_closed(cache, keys[0]);
   kvkeep_cache_free(cache);
@@ -267,8 +269,8 @@ static void misuse_open(const char* store) {
   options.num_layer_types = 1;
   REFUSED(kvkeep_open(&options, &cache), KVKEEP_INVALID_ARGUMENT, "options.layer_types: NULL");
   options = options_for(store);
-  options.reserved = 1;
-  REFUSED(kvkeep_open(&options, &cache), KVKEEP_INVALID_ARGUMENT, "options.reserved");
+  options.io_deadline_seconds = strtod("nan", NULL);
+  REFUSED(kvkeep_open(&options, &cache), KVKEEP_INVALID_ARGUMENT, "options.io_deadline_seconds");
   CHECK(cache == NULL);
 }
 
