@@ -100,6 +100,7 @@ Result<std::string> meta_states_to_json(const std::vector<MetaState>& meta_state
 std::optional<std::vector<MetaState>> meta_states_from_json(std::string_view json) {
   JsonDocument document;
   const auto root = document.parse(json, kMetaNestingMax + 2);
+  document.require_memory();
   array items;
   if (!root || root->get_array().get(items) != SUCCESS) return std::nullopt;
   std::vector<MetaState> meta_states;
@@ -113,6 +114,7 @@ std::optional<std::vector<MetaState>> meta_states_from_json(std::string_view jso
 std::optional<std::vector<std::string>> strings_from_json(std::string_view json) {
   JsonDocument document;
   const auto root = document.parse(json, 1);
+  document.require_memory();
   array items;
   if (!root || root->get_array().get(items) != SUCCESS) return std::nullopt;
   std::vector<std::string> strings;

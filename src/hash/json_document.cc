@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <new>
 #include <vector>
 
 namespace kvkeep {
@@ -17,6 +19,10 @@ std::optional<simdjson::dom::element> JsonDocument::parse(std::string_view text,
   return root;
 }
 
+void JsonDocument::require_memory() const {
+  if (out_of_memory_) std::rethrow_exception(std::make_exception_ptr(std::bad_alloc()));
+}
+
 bool members_are_unique(simdjson::dom::object object) {
   std::vector<std::string_view> names;
   names.reserve(object.size());
@@ -28,6 +34,7 @@ bool members_are_unique(simdjson::dom::object object) {
 std::optional<double> parse_number(std::string_view text) {
   JsonDocument document;
   const auto root = document.parse(text, 1);
+  document.require_memory();
   double value = 0;
   if (!root || !root->is_number() || root->get_double().get(value) != simdjson::SUCCESS ||
       !std::isfinite(value)) {

@@ -21,6 +21,8 @@ class JsonDocument {
   std::optional<simdjson::dom::element> parse(std::string_view text, size_t depth_max);
   // True if the last parse() failed for want of memory.
   bool out_of_memory() const { return out_of_memory_; }
+  // std::bad_alloc if it did: a lack of memory must not pass for malformed text.
+  void require_memory() const;
 
  private:
   simdjson::dom::parser parser_;

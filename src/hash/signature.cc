@@ -20,6 +20,7 @@ constexpr size_t kSignatureDepthMax = 16;
 
 std::optional<object> parse_object(JsonDocument& document, std::string_view text) {
   const auto root = document.parse(text, kSignatureDepthMax);
+  document.require_memory();
   object members;
   if (!root || root->get_object().get(members) != SUCCESS) return std::nullopt;
   if (!members_are_unique(members)) return std::nullopt;

@@ -5,6 +5,30 @@
 namespace kvkeep {
 namespace {
 
+// Leaves the map again unless it is kept.
+class NewEntry {
+ public:
+  using Entries = std::unordered_map<BlockHash, Entry>;
+  NewEntry(Entries& entries, const BlockHash& hash)
+      : entries_(entries), at_(entries.try_emplace(hash).first) {}
+  ~NewEntry() {
+    if (!kept_) entries_.erase(at_);
+  }
+  NewEntry(const NewEntry&) = delete;
+  NewEntry& operator=(const NewEntry&) = delete;
+
+  Entries::iterator operator->() { return at_; }
+  Entries::iterator keep() {
+    kept_ = true;
+    return at_;
+  }
+
+ private:
+  Entries& entries_;
+  const Entries::iterator at_;
+  bool kept_ = false;
+};
+
 // Among equally old blocks: what nobody can use first, what is not even written last.
 uint8_t rank_of(const Entry& entry) {
   if (entry.pending != nullptr) return 2;
@@ -63,11 +87,11 @@ LockedEntry::~LockedEntry() KVKEEP_NO_ANALYSIS {
 
 Entry& LockedEntry::get_or_add(double used_at) {
   if (entry_ == nullptr) {
-    const auto [it, added] = shard_.entries.try_emplace(hash_);
-    entry_ = &it->second;
-    entry_->order.hash = &it->first;
-    entry_->file.last_access = used_at;
-    index_.order_.add(entry_->order, used_at);
+    NewEntry entry(shard_.entries, hash_);
+    entry->second.order.hash = &entry->first;
+    entry->second.file.last_access = used_at;
+    index_.order_.add(entry->second.order, used_at);
+    entry_ = &entry.keep()->second;
   }
   return *entry_;
 }

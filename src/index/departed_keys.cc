@@ -1,11 +1,19 @@
 #include "index/departed_keys.h"
 
+#include <new>
+
 namespace kvkeep {
 
 void DepartedKeys::remember(const BlockHash& hash, MissReason why) {
   const uint64_t print = fingerprint(hash);
   MutexLock lock(mu_);
-  if (table_.empty()) table_.resize(slots_);
+  if (table_.empty()) {
+    try {
+      table_.resize(slots_);
+    } catch (const std::bad_alloc&) {
+      return;  // Nobody will know why, which harms nothing.
+    }
+  }
   table_[print % slots_] = {print, why};
 }
 

@@ -16,21 +16,23 @@ double newest_in(const OrderedNodes& nodes, double otherwise) {
 void EvictionOrder::add(OrderNode& node, double used_at) {
   MutexLock lock(mu_);
   node.place = {used_at, 0, ++last_tick_};
+  OrderedNodes fresh;
+  Handle handle = fresh.extract(fresh.insert(&node).first);
   if (policy_ == Eviction::kLeafFirstLru) {
     OrderFamily& family = family_of(*node.hash);
     const bool taken = family.self != nullptr;  // By another key with the same fingerprint.
     if (!taken) family.self = &node;
     node.own = taken ? nullptr : &family;
   }
-  link(node);
+  link(node, std::move(handle));
 }
 
 void EvictionOrder::touch(OrderNode& node, double now) {
   MutexLock lock(mu_);
-  unlink(node);
+  Handle handle = unlink(node);
   node.place.used_at = newest_in(inner_, newest_in(leaves_, now));
   node.place.tick = ++last_tick_;
-  link(node);
+  link(node, std::move(handle));
 }
 
 void EvictionOrder::set_parent(OrderNode& node, const std::optional<BlockHash>& parent) {
@@ -44,9 +46,9 @@ void EvictionOrder::set_parent(OrderNode& node, const std::optional<BlockHash>& 
 void EvictionOrder::set_rank(OrderNode& node, uint8_t rank) {
   MutexLock lock(mu_);
   if (node.place.rank == rank) return;
-  unlink(node);
+  Handle handle = unlink(node);
   node.place.rank = rank;
-  link(node);
+  link(node, std::move(handle));
 }
 
 void EvictionOrder::remove(OrderNode& node) {
@@ -83,12 +85,14 @@ OrderedNodes& EvictionOrder::list_of(const OrderNode& node) {
 }
 
 // Most nodes that are linked are the newest.
-void EvictionOrder::link(OrderNode& node) {
+void EvictionOrder::link(OrderNode& node, Handle handle) {
   OrderedNodes& nodes = list_of(node);
-  node.at = nodes.insert(nodes.end(), &node);
+  node.at = nodes.insert(nodes.end(), std::move(handle));
 }
 
-void EvictionOrder::unlink(OrderNode& node) { list_of(node).erase(node.at); }
+EvictionOrder::Handle EvictionOrder::unlink(OrderNode& node) {
+  return list_of(node).extract(node.at);
+}
 
 OrderFamily& EvictionOrder::family_of(const BlockHash& hash) {
   const uint64_t fingerprint = hash.hash_value();
@@ -101,18 +105,18 @@ void EvictionOrder::join(OrderNode& node, OrderFamily& parent) {
   if (&parent == node.own) return;
   node.parent = &parent;
   OrderNode* self = parent.children == 0 ? parent.self : nullptr;
-  if (self != nullptr) unlink(*self);
+  Handle handle = self != nullptr ? unlink(*self) : Handle();
   ++parent.children;
-  if (self != nullptr) link(*self);
+  if (self != nullptr) link(*self, std::move(handle));
 }
 
 void EvictionOrder::leave_parent(OrderNode& node) {
   if (node.parent == nullptr) return;
   OrderFamily& parent = *std::exchange(node.parent, nullptr);
   OrderNode* self = parent.children == 1 ? parent.self : nullptr;
-  if (self != nullptr) unlink(*self);
+  Handle handle = self != nullptr ? unlink(*self) : Handle();
   --parent.children;
-  if (self != nullptr) link(*self);
+  if (self != nullptr) link(*self, std::move(handle));
   drop_if_empty(parent);
 }
 

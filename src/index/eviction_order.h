@@ -89,8 +89,10 @@ class EvictionOrder {
 
  private:
   OrderedNodes& list_of(const OrderNode& node) KVKEEP_REQUIRES(mu_);
-  void link(OrderNode& node) KVKEEP_REQUIRES(mu_);
-  void unlink(OrderNode& node) KVKEEP_REQUIRES(mu_);
+  // Needs no memory, so that nothing is ever half moved.
+  using Handle = OrderedNodes::node_type;
+  void link(OrderNode& node, Handle handle) KVKEEP_REQUIRES(mu_);
+  Handle unlink(OrderNode& node) KVKEEP_REQUIRES(mu_);
   OrderFamily& family_of(const BlockHash& hash) KVKEEP_REQUIRES(mu_);
   void join(OrderNode& node, OrderFamily& parent) KVKEEP_REQUIRES(mu_);
   void leave_parent(OrderNode& node) KVKEEP_REQUIRES(mu_);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/mutex.h"
 #include "io/mapped_memory.h"
 #include "io/pool_region.h"
@@ -42,6 +43,7 @@ class RegionPool : public BufferPool {
  private:
   Status charge(size_t bytes) KVKEEP_EXCLUDES(mu_);
   void uncharge(uint64_t class_bytes) KVKEEP_EXCLUDES(mu_);
+  Result<PooledBuffer> take_or_map(uint64_t class_bytes) KVKEEP_EXCLUDES(mu_);
   Result<PooledBuffer> allocate_from_new_region(uint64_t class_bytes) KVKEEP_EXCLUDES(mu_);
 
   // Null if a region must be mapped first.
@@ -66,13 +68,17 @@ class RegionPool : public BufferPool {
 Result<PooledBuffer> RegionPool::allocate(size_t bytes) {
   KVKEEP_TRY(charge(bytes));
   const uint64_t class_bytes = size_class_of(bytes);
+  Result<PooledBuffer> buffer = guarded(Asked::kOther, [&] { return take_or_map(class_bytes); });
+  if (!buffer.ok()) uncharge(class_bytes);
+  return buffer;
+}
+
+Result<PooledBuffer> RegionPool::take_or_map(uint64_t class_bytes) {
   {
     MutexLock lock(mu_);
     if (PoolRegion* region = find_region(class_bytes)) return take_from(region);
   }
-  Result<PooledBuffer> buffer = allocate_from_new_region(class_bytes);
-  if (!buffer.ok()) uncharge(class_bytes);
-  return buffer;
+  return allocate_from_new_region(class_bytes);
 }
 
 Status RegionPool::charge(size_t bytes) {
@@ -106,17 +112,25 @@ Result<PooledBuffer> RegionPool::allocate_from_new_region(uint64_t class_bytes) 
   region->cut(class_bytes);
   MutexLock lock(mu_);
   PoolRegion* added = region.get();
+  // What needs memory first, so that no region is ever half listed.
+  std::set<PoolRegion*> listed{added};
+  std::set<PoolRegion*>& partial = partial_[class_bytes];
   regions_.emplace(added, std::move(region));
   mapped_ += bytes;
-  partial_[class_bytes].insert(added);
+  partial.merge(listed);
   return take_from(added);
 }
 
 PoolRegion* RegionPool::find_region(uint64_t class_bytes) {
   const auto partial = partial_.find(class_bytes);
-  if (partial != partial_.end()) return *partial->second.begin();
+  if (partial != partial_.end() && !partial->second.empty()) return *partial->second.begin();
+  std::set<PoolRegion*> listed{nullptr};
+  std::set<PoolRegion*>& regions = partial_[class_bytes];
   PoolRegion* region = reuse_empty_region(class_bytes);
-  if (region != nullptr) partial_[class_bytes].insert(region);
+  if (region == nullptr) return nullptr;
+  auto node = listed.extract(listed.begin());
+  node.value() = region;
+  regions.insert(std::move(node));
   return region;
 }
 
@@ -208,7 +222,9 @@ PooledBuffer& PooledBuffer::operator=(PooledBuffer&& other) noexcept {
 }
 
 PooledBuffer::~PooledBuffer() {
-  if (pool_ != nullptr) pool_->release(data_, capacity_, region_);
+  if (pool_ == nullptr) return;
+  // Without memory to list it, a region's free room stays unused until more of it comes back.
+  guarded_task([&] { pool_->release(data_, capacity_, region_); });
 }
 
 }  // namespace kvkeep

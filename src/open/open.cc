@@ -1,8 +1,10 @@
+#include "base/guarded.h"
 #include "disk/nonce.h"
 #include "io/buffer_pool.h"
 #include "io/posix_file_system.h"
 #include "io/read_engine.h"
 #include "kvkeep/block_cache.h"
+#include "tier/guarded_cache.h"
 #include "tier/tiered_cache.h"
 
 namespace kvkeep {
@@ -18,10 +20,7 @@ uint64_t ram_limit(const Options& options, const SystemInfo& system) {
   return static_cast<uint64_t>(*page) * static_cast<uint64_t>(*pages) / 2;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<TieredBlockCache>> TieredBlockCache::open(Options options,
-                                                                 Environment environment) {
+Result<std::unique_ptr<TieredBlockCache>> open_store(Options options, Environment environment) {
   KVKEEP_TRY(validate(options));  // Before anything is created.
   if (environment.system == nullptr) environment.system = system_info();
   StoreSeams seams;
@@ -35,7 +34,15 @@ Result<std::unique_ptr<TieredBlockCache>> TieredBlockCache::open(Options options
   }
   KVKEEP_TRY_ASSIGN(
       auto cache, TieredCache::open(std::move(options), std::move(environment), std::move(seams)));
-  return std::unique_ptr<TieredBlockCache>(std::move(cache));
+  return guard_cache(std::move(cache));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TieredBlockCache>> TieredBlockCache::open(Options options,
+                                                                 Environment environment) {
+  return guarded(Asked::kOther,
+                 [&] { return open_store(std::move(options), std::move(environment)); });
 }
 
 }  // namespace kvkeep

@@ -12,15 +12,20 @@ uint64_t HotLedger::charge_of(const HotOwnerRef& owner, const BlockHash& hash) c
 void HotLedger::insert(Item item) {
   Held& held = owners_[item.owner];
   if (const auto old = held.blocks.find(item.hash); old != held.blocks.end()) {
-    held.bytes -= old->second->bytes;
-    total_ -= old->second->bytes;
-    items_.erase(old->second);
-    held.blocks.erase(old);
+    const auto at = old->second;
+    held.bytes += item.bytes - at->bytes;
+    total_ += item.bytes - at->bytes;
+    *at = std::move(item);
+    items_.splice(items_.end(), items_, at);
+    return;
   }
-  held.bytes += item.bytes;
-  total_ += item.bytes;
-  items_.push_back(std::move(item));
-  held.blocks.emplace(items_.back().hash, std::prev(items_.end()));
+  // What needs memory first, so that nothing is ever half listed.
+  std::list<Item> fresh;
+  fresh.push_back(std::move(item));
+  held.blocks.emplace(fresh.front().hash, fresh.begin());
+  held.bytes += fresh.front().bytes;
+  total_ += fresh.front().bytes;
+  items_.splice(items_.end(), fresh);
 }
 
 void HotLedger::touch(const HotOwnerRef& owner, const BlockHash& hash) {

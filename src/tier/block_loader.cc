@@ -1,6 +1,7 @@
 #include "tier/block_loader.h"
 
 #include "base/bytes.h"
+#include "base/guarded.h"
 #include "codec/block_codec.h"
 #include "disk/store_layout.h"
 #include "tier/removal.h"
@@ -60,6 +61,23 @@ Stats::Counter hit_counter(Source source) {
 }  // namespace
 
 BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
+  try {
+    return find_read_deliver(keys, mode, promote);
+  } catch (const std::bad_alloc&) {
+    return all_lost(keys, mode);
+  }
+}
+
+// Memory was short before the first was delivered.
+BatchResult BlockLoader::all_lost(std::span<const BlockHash> keys, BatchMode mode) {
+  const size_t count = mode == BatchMode::kPrefix ? std::min<size_t>(keys.size(), 1) : keys.size();
+  BatchResult results(count, out_of_memory(Asked::kLoad));
+  for (const auto& result : results) count_miss(result.status());
+  return results;
+}
+
+BatchResult BlockLoader::find_read_deliver(std::span<const BlockHash> keys, BatchMode mode,
+                                           bool promote) {
   const Duration called_at = state_.clock().mono();
   const ExpectationPtr expected = state_.expectation.get();
   std::vector<Found> found = find_all(keys, mode);
@@ -68,8 +86,7 @@ BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, b
   results.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
     results.push_back(deliver(keys[i], found[i], *expected, called_at));
-    found[i].image =
-        Status(Code::kInternal, "delivered");  // The caller's views keep the image now.
+    found[i].image = out_of_memory(Asked::kLoad);  // The caller's views keep the image now.
     if (mode == BatchMode::kPrefix && !results.back().ok()) break;
   }
   return results;
@@ -220,16 +237,21 @@ Result<ImagePtr> BlockLoader::check(const BlockHash& hash, Found& found,
 // RUL-48: what fitted when the load began may not fit any more.
 Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& found,
                                          const Expectation& seen, Duration called_at) {
-  Status missed = found.image.status();
-  if (missed.ok() && !state_.expectation.is_current(seen)) missed = miss(MissReason::kLayout, hash);
-  if (!missed.ok()) {
-    count_miss(missed);
-    return missed;
+  Result<LoadedBlock> block = guarded(Asked::kLoad, [&] { return lend(hash, found, seen); });
+  if (!block.ok()) {
+    count_miss(block.status());
+    return block;
   }
   touch(hash, found.source);
-  LoadedBlock block = Image::lend(*found.image, found.source);
   count_hit(**found.image, found.source, called_at);
   return block;
+}
+
+Result<LoadedBlock> BlockLoader::lend(const BlockHash& hash, const Found& found,
+                                      const Expectation& seen) {
+  KVKEEP_TRY(found.image.status());
+  if (!state_.expectation.is_current(seen)) return miss(MissReason::kLayout, hash);
+  return Image::lend(*found.image, found.source);
 }
 
 // A block that was removed while it was read is still right; it is just not kept.

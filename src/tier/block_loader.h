@@ -50,6 +50,9 @@ class BlockLoader {
             const Expectation& seen);
   Result<ImagePtr> verify(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<ImagePtr> check(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
+  BatchResult find_read_deliver(std::span<const BlockHash> keys, BatchMode mode, bool promote);
+  BatchResult all_lost(std::span<const BlockHash> keys, BatchMode mode);
+  Result<LoadedBlock> lend(const BlockHash& hash, const Found& found, const Expectation& seen);
   Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, const Expectation& seen,
                               Duration called_at);
   void touch(const BlockHash& hash, Source source);

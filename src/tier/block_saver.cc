@@ -1,11 +1,13 @@
 #include "tier/block_saver.h"
 
 #include "base/bytes.h"
+#include "base/guarded.h"
 #include "codec/block_codec.h"
 #include "kvkeep/size_string.h"
 #include "tier/compatibility.h"
 #include "tier/inline_write.h"
 #include "tier/removal.h"
+#include "tier/write_promise.h"
 
 namespace kvkeep {
 namespace {
@@ -50,6 +52,14 @@ Status complete(BlockInput& input, const Expectation& expected) {
 }  // namespace
 
 Result<SaveOutcome> BlockSaver::save(const BlockHash& hash, BlockInput input) {
+  try {
+    return look_and_store(hash, std::move(input));
+  } catch (const std::bad_alloc&) {
+    return count(out_of_memory(Asked::kSave));
+  }
+}
+
+Result<SaveOutcome> BlockSaver::look_and_store(const BlockHash& hash, BlockInput input) {
   adopt_from(state_, input);
   const ExpectationPtr expected = state_.expectation.get();
   if (is_present(hash)) return save_present(hash, input);
@@ -172,18 +182,15 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
     KVKEEP_TRY_ASSIGN(ticket, take_inline_ticket(state_, image->ram_bytes()));
   }
   // Reserved first, so that savers who come together make room for all of them.
-  state_.account->reserve(charge);
+  WritePromise promise(state_, *ticket, charge);
   reclaimer_.make_room(0, state_.options.max_inline_unlinks_per_save);
   auto pending = std::make_unique<PendingBlock>();
   *pending = {ticket->generation, PendingState::kQueued, charge, std::move(image),
               std::move(layout)};
   const Published published = publish(hash, std::move(pending), expected);
-  if (published == Published::kPresent || published == Published::kMisfit) {
-    state_.account->unreserve(charge);
-    state_.queue.give_back(*ticket);
-    if (published == Published::kMisfit) return misfit();
-    return count_present();
-  }
+  if (published == Published::kMisfit) return misfit();
+  if (published == Published::kPresent) return count_present();
+  promise.keep();
   if (inline_write && published == Published::kQueued) return write_inline(state_, {hash, *ticket});
   state_.stats.add(&CacheStats::saves);
   state_.emit(EventKind::kSaveQueued, &hash, charge);

@@ -33,6 +33,7 @@ class BlockSaver {
   Result<SaveOutcome> save_present(const BlockHash& hash, const BlockInput& input);
   Result<SaveOutcome> store_hot(const BlockHash& hash, const ImagePtr& image,
                                 const LayoutPtr& layout, const Expectation& expected);
+  Result<SaveOutcome> look_and_store(const BlockHash& hash, BlockInput input);
   Result<SaveOutcome> count_present();
   Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input,
                           const Expectation& expected) const;

@@ -16,7 +16,11 @@ void BlockWriter::schedule(std::shared_ptr<CacheState> owner) {
   if (first || unposted_.exchange(false)) post(std::move(owner));
 }
 
-// Without memory for a task the next one to schedule tries again.
+void BlockWriter::catch_up(std::shared_ptr<CacheState> owner) {
+  if (unposted_.exchange(false)) post(std::move(owner));
+}
+
+// Without memory for a task, the next one to schedule or to catch up tries again.
 bool BlockWriter::post(std::shared_ptr<CacheState> owner) {
   try {
     state_.environment.executor->post([this, owner = std::move(owner)] { run(owner); });

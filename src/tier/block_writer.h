@@ -25,6 +25,8 @@ class BlockWriter {
 
   // Something was pushed: makes sure that a task, which keeps `owner` alive, will write it.
   void schedule(std::shared_ptr<CacheState> owner);
+  // Schedules again what memory did not suffice for. Before anybody waits for the queue.
+  void catch_up(std::shared_ptr<CacheState> owner);
 
   struct Written {
     WriteEnd end = WriteEnd::kCancelled;

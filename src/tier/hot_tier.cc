@@ -6,6 +6,7 @@
 #include "kvkeep/size_string.h"
 #include "tier/cache_state.h"
 #include "tier/compatibility.h"
+#include "tier/write_promise.h"
 
 namespace kvkeep {
 namespace {
@@ -29,15 +30,36 @@ void HotTier::set_max_bytes(uint64_t bytes) {
     budget_->set_max_bytes(static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX)));
 }
 
+// A block that is charged for and not yet in the index: forgotten again unless it is kept.
+class HotTier::Stay {
+ public:
+  Stay(HotTier& tier, const BlockHash& hash, const HotBlock& hot)
+      : tier_(tier), hash_(hash), hot_(hot) {}
+  ~Stay() {
+    if (!kept_) tier_.forget(hash_, hot_);
+  }
+  Stay(const Stay&) = delete;
+  Stay& operator=(const Stay&) = delete;
+
+  void keep() { kept_ = true; }
+
+ private:
+  HotTier& tier_;
+  const BlockHash& hash_;
+  const HotBlock& hot_;
+  bool kept_ = false;
+};
+
 HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
                                 const LayoutPtr& layout, const Expectation& seen) {
   const uint64_t generation = ++last_generation_;
   if (image->ram_bytes() > max_bytes()) return Kept::kNoRoom;
-  const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kQueueWait);
-  if (!put.stored) return Kept::kNoRoom;
   const double now = state_.clock().wall();
   const bool dirty = !state_.options.hot_only;
   auto hot = std::make_unique<HotBlock>(HotBlock{generation, dirty, image, layout});
+  const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kQueueWait);
+  if (!put.stored) return Kept::kNoRoom;
+  Stay stay(*this, hash, *hot);
   if (dirty) add_dirty(hash, generation);
   Kept kept = Kept::kMisfit;
   {
@@ -48,19 +70,20 @@ HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
       if (!entry.servable()) {
         locked.set_parent(image->header().info.parent);
         entry.hot = std::move(hot);
+        stay.keep();
         state_.departed.forget(hash);
         return Kept::kYes;
       }
       kept = Kept::kPresent;
     }
   }
-  forget(hash, *hot);
   return kept;
 }
 
 bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation) {
   const uint64_t generation = ++last_generation_;
   if (image->ram_bytes() > max_bytes()) return false;
+  auto hot = std::make_unique<HotBlock>(HotBlock{generation, false, image, {}});
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kNone);
   if (!put.stored) return false;
   bool same = false;
@@ -71,8 +94,8 @@ bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t fil
            entry->file.generation == file_generation && entry->pending == nullptr &&
            entry->hot == nullptr;
     if (same) {
-      entry->hot =
-          std::make_unique<HotBlock>(HotBlock{generation, false, image, entry->file.layout});
+      hot->layout = entry->file.layout;
+      entry->hot = std::move(hot);
     }
   }
   if (!same) {
@@ -184,7 +207,9 @@ bool HotTier::can_be_written(const BlockHash& hash, const Looked& looked) {
 
 bool HotTier::hand_over(const BlockHash& hash, const Looked& looked, QueuedWrite write, Move move) {
   const uint64_t charge = round_up(looked.image->file_bytes(), state_.directory->block_bytes());
-  state_.account->reserve(charge);
+  WritePromise promise(state_, write.ticket, charge);
+  auto pending = std::make_unique<PendingBlock>(
+      PendingBlock{write.ticket.generation, PendingState::kQueued, charge, looked.image, {}});
   std::unique_ptr<HotBlock> left;
   bool queued = false;
   bool parked = false;
@@ -195,17 +220,14 @@ bool HotTier::hand_over(const BlockHash& hash, const Looked& looked, QueuedWrite
         entry->hot->generation == looked.generation && entry->hot->dirty) {
       parked = entry->file.state == FileState::kRemoving;
       queued = !parked;
-      entry->pending = std::make_unique<PendingBlock>(PendingBlock{
-          write.ticket.generation, parked ? PendingState::kParked : PendingState::kQueued, charge,
-          looked.image, entry->hot->layout});
+      if (parked) pending->state = PendingState::kParked;
+      pending->layout = entry->hot->layout;
+      entry->pending = std::move(pending);
       if (move == Move::kLeaves) left = std::move(entry->hot);
     }
   }
-  if (!queued && !parked) {
-    state_.account->unreserve(charge);
-    state_.queue.give_back(write.ticket);
-    return false;
-  }
+  if (!queued && !parked) return false;
+  promise.keep();
   if (left != nullptr) forget(hash, *left);
   state_.emit(move == Move::kLeaves ? EventKind::kSpillQueued : EventKind::kFlushQueued, &hash,
               looked.image->file_bytes());
@@ -314,9 +336,13 @@ void HotTier::arm() {
   const Duration now = state_.clock().mono();
   const Duration soonest = *state_.options.flush_after / 4;
   const Duration wait = std::max(dirty_.next_due().value_or(now) - now, soonest);
-  state_.environment.executor->post_after(wait, [this, self = self_] {
-    if (const std::shared_ptr<HotOwner> alive = self.lock()) run_due();
-  });
+  try {
+    state_.environment.executor->post_after(wait, [this, self = self_] {
+      if (const std::shared_ptr<HotOwner> alive = self.lock()) run_due();
+    });
+  } catch (const std::bad_alloc&) {
+    armed_ = false;  // The next dirty block tries again.
+  }
 }
 
 void HotTier::run_due() {

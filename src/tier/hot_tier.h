@@ -86,6 +86,7 @@ class HotTier final : public HotOwner {
   // What becomes of the hot image when the block goes to the write queue.
   enum class Move : uint8_t { kStays, kLeaves };
 
+  class Stay;
   Looked look(const BlockHash& hash);
   void count_eviction(const BlockHash& hash, const Image& image);
   void give_up_a_leaf();

@@ -3,12 +3,12 @@
 #include <cassert>
 #include <utility>
 
+#include "base/guarded.h"
+
 namespace kvkeep {
 
 ReadFlights::Seat::~Seat() {
-  if (leads_ && flight_ != nullptr) {
-    land(Status(Code::kResourceExhausted, MissReason::kNoMemory, "the read was given up"));
-  }
+  if (leads_ && flight_ != nullptr) land(out_of_memory(Asked::kLoad));
 }
 
 void ReadFlights::Seat::land(Result<ImagePtr> result) {

@@ -1,5 +1,6 @@
 #include "tier/reclaimer.h"
 
+#include "base/guarded.h"
 #include "kvkeep/size_string.h"
 
 namespace kvkeep {
@@ -138,7 +139,7 @@ bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome
 }
 
 bool Reclaimer::unlink_claimed(const FileClaim& claim) {
-  const Result<bool> removed = state_.directory->remove(claim.hash);
+  const auto removed = guarded(Asked::kOther, [&] { return state_.directory->remove(claim.hash); });
   if (removed.ok()) {
     state_.stats.add(&CacheStats::evictions);
     file_gone(state_, claim, MissReason::kEvicted);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/guarded.h"
+
 namespace kvkeep {
 namespace {
 
@@ -58,7 +60,9 @@ void file_stays(CacheState& state, const FileClaim& claim, BlockFile now) {
 namespace {
 
 void quarantine(CacheState& state, const FileClaim& claim) {
-  const auto moved = state.directory->quarantine(claim.hash, claim.former.allocated);
+  const auto moved = guarded(Asked::kOther, [&] {
+    return state.directory->quarantine(claim.hash, claim.former.allocated);
+  });
   state.stats.add({{&CacheStats::quarantined}, {&CacheStats::errors}});
   state.emit(EventKind::kQuarantined, &claim.hash, claim.former.allocated);
   if (!moved.ok() && moved.status().code() != Code::kNotFound) {
@@ -146,7 +150,7 @@ Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
     state.departed.remember(hash, MissReason::kDeleted);
     return true;
   }
-  const Result<bool> removed = state.directory->remove(hash);
+  const auto removed = guarded(Asked::kOther, [&] { return state.directory->remove(hash); });
   if (removed.ok()) {
     file_gone(state, *claim, MissReason::kDeleted);
     return true;

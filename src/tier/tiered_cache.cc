@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/guarded.h"
 #include "disk/store_layout.h"
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
@@ -105,10 +106,13 @@ TieredCache::TieredCache(std::shared_ptr<CacheState> state)
 }
 
 TieredCache::~TieredCache() {
-  const Result<CloseReport> report = close(std::nullopt);
+  const auto report = guarded(Asked::kOther, [&] { return close(std::nullopt); });
   if (report.ok()) return;
-  state_->log(LogLevel::kWarning, "closed " + state_->options.cache_dir.value_or("None").string() +
-                                      ": " + report.status().message());
+  guarded_task([&] {
+    state_->log(LogLevel::kWarning, "closed " +
+                                        state_->options.cache_dir.value_or("None").string() + ": " +
+                                        report.status().message());
+  });
 }
 
 Result<SaveOutcome> TieredCache::save_block(const BlockHash& key, BlockInput block) {
@@ -238,6 +242,7 @@ Result<FlushReport> TieredCache::flush(std::optional<Duration> limit) {
   std::optional<Duration> deadline;
   if (limit) deadline = state_->clock().mono() + *limit;
   const bool all_queued = state_->hot.write_dirty(false, deadline);
+  state_->writer->catch_up(state_);
   WriteQueue::Report report = state_->queue.wait_finished(deadline);
   if (!report.in_time || !all_queued) {
     return Status(Code::kDeadlineExceeded,
@@ -264,6 +269,7 @@ CloseReport TieredCache::shut(Duration limit) {
   state_->queue.close();  // Savers that wait for room leave.
   const bool left = state_->gate.wait_empty(state_->clock(), deadline);
   state_->hot.write_dirty(false, deadline);
+  state_->writer->catch_up(state_);
   WriteQueue::Report queue = state_->queue.wait_finished(deadline);
   CloseReport report{queue.written, std::move(queue.failed), {}};
   report.abandoned = abandon_unwritten(report.failed);

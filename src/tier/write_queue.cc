@@ -28,24 +28,32 @@ std::optional<Ticket> WriteQueue::take_extra_ticket(uint64_t ram_bytes) {
 
 void WriteQueue::push(QueuedWrite write) {
   MutexLock lock(mu_);
-  (write.can_wait_until ? can_wait_ : pushed_).push_back(std::move(write));
+  assert(!spare_.empty());
+  Writes& writes = write.can_wait_until ? can_wait_ : pushed_;
+  spare_.front() = std::move(write);
+  writes.splice(writes.end(), spare_, spare_.begin());
 }
 
 std::optional<QueuedWrite> WriteQueue::pop() {
   MutexLock lock(mu_);
-  const bool waited = !can_wait_.empty() && can_wait_.front().can_wait_until <= clock_->mono();
-  std::deque<QueuedWrite>& from = pushed_.empty() || waited ? can_wait_ : pushed_;
+  const bool waited = !can_wait_.empty() && can_wait_.front()->can_wait_until <= clock_->mono();
+  Writes& from = pushed_.empty() || waited ? can_wait_ : pushed_;
   if (from.empty()) return std::nullopt;
-  QueuedWrite write = std::move(from.front());
+  QueuedWrite write = *std::move(from.front());
   from.pop_front();
   return write;
 }
 
 void WriteQueue::finish(const QueuedWrite& write, WriteEnd end) {
   MutexLock lock(mu_);
-  release(write.ticket);  // First: naming the block may find no memory.
   if (end == WriteEnd::kWritten) ++written_;
-  if (end == WriteEnd::kFailed && failed_.size() < kMaxFailedNamed) failed_.push_back(write.hash);
+  if (end == WriteEnd::kFailed && failed_.size() < kMaxFailedNamed) {
+    try {
+      failed_.push_back(write.hash);
+    } catch (const std::bad_alloc&) {  // It goes unnamed, but its room is given back.
+    }
+  }
+  release(write.ticket);
 }
 
 void WriteQueue::give_back(const Ticket& ticket) {
@@ -95,6 +103,7 @@ bool WriteQueue::has_room(uint64_t ram_bytes, Entrance entrance) const {
 
 Ticket WriteQueue::issue(uint64_t ram_bytes) {
   const Ticket ticket{++last_generation_};
+  spare_.emplace_back();
   open_.emplace(ticket.generation, ram_bytes);
   open_bytes_ += ram_bytes;
   return ticket;
@@ -105,6 +114,7 @@ void WriteQueue::release(const Ticket& ticket) {
   assert(open != open_.end());
   open_bytes_ -= open->second;
   open_.erase(open);
+  while (spare_.size() > open_.size()) spare_.pop_back();  // Those of tickets that were not pushed.
   changed_.notify_all();
 }
 

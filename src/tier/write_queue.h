@@ -8,7 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <vector>
@@ -83,8 +83,10 @@ class WriteQueue {
   const std::shared_ptr<Clock> clock_;
   mutable Mutex mu_;
   CondVar changed_;
-  std::deque<QueuedWrite> pushed_ KVKEEP_GUARDED_BY(mu_);
-  std::deque<QueuedWrite> can_wait_ KVKEEP_GUARDED_BY(mu_);
+  using Writes = std::list<std::optional<QueuedWrite>>;
+  Writes pushed_ KVKEEP_GUARDED_BY(mu_);
+  Writes can_wait_ KVKEEP_GUARDED_BY(mu_);
+  Writes spare_ KVKEEP_GUARDED_BY(mu_);  // A place for each ticket, so that a push needs no memory.
   std::map<uint64_t, uint64_t> open_ KVKEEP_GUARDED_BY(mu_);  // Generation -> bytes of its ticket.
   uint64_t open_bytes_ KVKEEP_GUARDED_BY(mu_) = 0;
   uint64_t last_generation_ KVKEEP_GUARDED_BY(mu_) = 0;
