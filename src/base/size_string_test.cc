@@ -39,7 +39,7 @@ TEST(ParseSize, BytesAreTruncatedTowardZero) {
 }
 
 TEST(ParseSize, AnythingElseIsRefusedWithItsText) {
-  testing::proves("SIZE-07", "SIZE-09", "SIZE-10");
+  testing::proves("SIZE-07", "SIZE-09", "SIZE-10", "DEF-67");
   for (const char* text :
        {"invalid", "MB100", "", "MB", "1KiB", "0x10", "1.5", "-5MB", "-5", "infB", "nanB", "9e30TB",
         "1_000", "1_000MB", "\xd9\xa1MB", "9223372036854775808", "1 2MB", "+5"}) {

@@ -191,6 +191,7 @@ TEST(Hostile, Ranges) {
 }
 
 TEST(Hostile, DuplicatesAtEveryLevel) {
+  testing::proves("RUL-68");
   const std::string tensors(kTensors);
   expect_damaged(file_of("{" + tensors + "," + tensors + "}"), "tensors");
   expect_damaged(file_of(with_metadata(std::string(kCount) + R"(,"num_layers":"1")")), "metadata");

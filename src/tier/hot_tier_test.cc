@@ -50,7 +50,7 @@ TEST_F(HotTierTest, ASaveStaysInRamAloneAtFirst) {
 }
 
 TEST_F(HotTierTest, LoadsFromItCountAsHotAndParseNothing) {
-  proves("LOAD-03", "DEF-73");
+  proves("LOAD-03", "DEF-73", "RUL-68");
   store_.save(block(1));
   store_.files->clear_record();
   const auto one = store_.cache->load_block(block(1).hash);

@@ -76,7 +76,7 @@ TEST_F(HotWriteTest, ADirtyBlockIsWrittenWhenItIsDueAndStaysHot) {
 }
 
 TEST_F(HotWriteTest, WithoutFlushAfterItIsWrittenAtFlushAndCloseOnly) {
-  proves("RUL-33", "CLOSE-03", "CLOSE-04");
+  proves("RUL-33", "CLOSE-03", "CLOSE-04", "RUL-64");
   store_.options.flush_after.reset();
   store_.restart();
   store_.save(block(1));

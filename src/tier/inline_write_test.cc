@@ -214,6 +214,7 @@ TEST_F(InlineWriteTest, BlocksThatWaitAreNotGivenUpForAReserve) {
 }
 
 TEST_F(InlineWriteTest, OffTheWriterKeepsNothingFree) {
+  proves("RUL-64", "DEF-75");
   store_.cache->set_configured_max_size(10 * 8192 + store_.own_bytes);
   for (uint64_t k = 0; k < 20; ++k) store_.save_and_write(testing::sized(100 + k, 8192));
   EXPECT_EQ(store_.block_bytes(), 10 * 8192u);

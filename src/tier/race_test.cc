@@ -45,7 +45,7 @@ TEST_F(RaceTest, ABlockIsFoundWhileItIsWrittenAndRenamed) {
 }
 
 TEST_F(RaceTest, ADeletedBlockIsNotWrittenAfterwards) {
-  proves("DEL-03", "DEL-04", "DEF-08", "DEF-61");
+  proves("DEL-03", "DEL-04", "DEF-08", "DEF-61", "IDX-15");
   ASSERT_EQ(store_.save(blk(1)), "queued");
   EXPECT_TRUE(*store_.cache->delete_block(blk(1).hash));
   store_.executor->run_all();

@@ -49,7 +49,7 @@ class CorruptionTest : public ::testing::Test {
 };
 
 TEST_F(CorruptionTest, AFlippedBitInAnyByteIsAMiss) {
-  testing::proves("DEF-11", "RUL-15", "RUL-16");
+  testing::proves("DEF-11", "RUL-15", "RUL-16", "DEF-42");
   for (size_t i = 0; i < blocks_.size(); ++i) {
     for (size_t byte = 0; byte < files_[i].size(); ++byte) {
       std::string bad = files_[i];

@@ -1,3 +1,5 @@
+import pytest
+
 from tree import TreeTest
 
 GTEST = """<testsuites><testsuite name="Save">
@@ -38,6 +40,7 @@ class Results(TreeTest):
         self.write("results/torn.xml", GTEST[:100])
         self.assertIn("2 passed, 2 failed, 2 skipped\n", self.run_tool("summary", self.root / "results")[1])
 
+    @pytest.mark.proves("RUL-70")
     def test_proven_scope_passes(self):
         status, said = self.coverage("# what is promised\nSAVE-01  # saves\n\nRUL-70\n")
         self.assertEqual(status, 0)
