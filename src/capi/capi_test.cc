@@ -20,7 +20,8 @@ struct Ended {
 };
 
 Ended run_c_program(const std::filesystem::path& store) {
-  const std::string command = std::string(KVKEEP_C_PROGRAM) + " '" + store.string() + "' 2>&1";
+  std::string command = KVKEEP_C_PROGRAM;
+  command.append(" '").append(store.string()).append("' 2>&1");
   FILE* pipe = ::popen(command.c_str(), "r");
   Ended ended;
   std::array<char, 4096> part{};
