@@ -1,9 +1,12 @@
 #include "disk/space_account.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace kvkeep {
 namespace {
+
+constexpr uint64_t kHeadroomShare = 512;  // RUL-53.
 
 // Counts come from outside (files found, sizes that a file system reports), so sums and differences
 // stop at the ends of the range instead of wrapping round.
@@ -15,7 +18,11 @@ uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 }  // namespace
 
-uint64_t SpaceAccount::usable_locked() const { return minus(limit_, headroom_); }
+uint64_t SpaceAccount::headroom_locked() const {
+  return least_headroom_ == 0 ? 0 : std::max(least_headroom_, limit_ / kHeadroomShare);
+}
+
+uint64_t SpaceAccount::usable_locked() const { return minus(limit_, headroom_locked()); }
 
 uint64_t SpaceAccount::used_locked() const { return plus(files_, overhead_); }
 
@@ -87,7 +94,15 @@ uint64_t SpaceAccount::usable() const {
   return usable_locked();
 }
 
-uint64_t SpaceAccount::limit_for(uint64_t used) const { return plus(used, headroom_); }
+uint64_t SpaceAccount::headroom() const {
+  MutexLock lock(mu_);
+  return headroom_locked();
+}
+
+uint64_t SpaceAccount::limit_for(uint64_t used) const {
+  if (least_headroom_ == 0) return used;
+  return plus(used, std::max(least_headroom_, used / (kHeadroomShare - 1) + 1));
+}
 
 uint64_t SpaceAccount::used() const {
   MutexLock lock(mu_);

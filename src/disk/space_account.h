@@ -16,8 +16,10 @@ namespace kvkeep {
 
 class SpaceAccount {
  public:
-  // `headroom` bytes of the limit are kept free for the growth of directories and service files.
-  SpaceAccount(uint64_t limit, uint64_t headroom) : headroom_(headroom), limit_(limit) {}
+  // Part of the limit is kept free for the growth of directories and service files: 1/512 of it,
+  // but at least `least_headroom` bytes. 0: nothing, where they cost nothing.
+  SpaceAccount(uint64_t limit, uint64_t least_headroom)
+      : least_headroom_(least_headroom), limit_(limit) {}
 
   // The largest charge that could ever fit: limit minus headroom and overhead.
   uint64_t largest_block() const KVKEEP_EXCLUDES(mu_);
@@ -42,6 +44,7 @@ class SpaceAccount {
   // The limit in force. A lower one than what is used only keeps more from being charged.
   void set_limit(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
   uint64_t limit() const KVKEEP_EXCLUDES(mu_);
+  uint64_t headroom() const KVKEEP_EXCLUDES(mu_);
   // What everything tracked may take: the limit less the headroom.
   uint64_t usable() const KVKEEP_EXCLUDES(mu_);
   // The smallest limit under which `used` bytes fit.
@@ -50,11 +53,12 @@ class SpaceAccount {
   uint64_t tracked() const KVKEEP_EXCLUDES(mu_);  // used + reserved.
 
  private:
+  uint64_t headroom_locked() const KVKEEP_REQUIRES(mu_);
   uint64_t usable_locked() const KVKEEP_REQUIRES(mu_);
   uint64_t used_locked() const KVKEEP_REQUIRES(mu_);
   bool charge_locked(uint64_t bytes) KVKEEP_REQUIRES(mu_);
 
-  const uint64_t headroom_;
+  const uint64_t least_headroom_;
   mutable Mutex mu_;
   uint64_t limit_ KVKEEP_GUARDED_BY(mu_);
   uint64_t files_ KVKEEP_GUARDED_BY(mu_) = 0;

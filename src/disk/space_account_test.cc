@@ -132,5 +132,20 @@ TEST(SpaceAccount, NoByteIsHandedOutTwice) {
   EXPECT_EQ(account.tracked(), 0u);
 }
 
+TEST(SpaceAccount, TheHeadroomFollowsTheLimit) {
+  testing::proves("RUL-53");
+  SpaceAccount account(1 << 20, 64);
+  EXPECT_EQ(account.headroom(), 2048u);
+  EXPECT_EQ(account.usable(), (1u << 20) - 2048);
+  account.set_limit(1000);
+  EXPECT_EQ(account.headroom(), 64u);
+  EXPECT_EQ(account.usable(), 936u);
+  for (const uint64_t used : {0, 936, 1 << 20, 1 << 30}) {
+    account.set_limit(account.limit_for(used));
+    EXPECT_GE(account.usable(), used);
+    EXPECT_LE(account.usable(), used + 2);
+  }
+}
+
 }  // namespace
 }  // namespace kvkeep

@@ -188,10 +188,10 @@ TEST_F(EvictionOrderTest, RandomChangesKeepTheOrder) {
       parents.erase(n);
     }
     std::vector<std::tuple<bool, double, unsigned>> expected;
-    for (const auto& [key, at] : used) {
-      const bool inner =
-          std::any_of(parents.begin(), parents.end(), [&](auto& p) { return p.second == key; });
-      expected.emplace_back(inner, at, key);
+    for (const auto& [listed, at] : used) {
+      const bool inner = std::any_of(parents.begin(), parents.end(),
+                                     [own = listed](auto& p) { return p.second == own; });
+      expected.emplace_back(inner, at, listed);
     }
     std::sort(expected.begin(), expected.end());
     std::vector<BlockHash> keys;

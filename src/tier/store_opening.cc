@@ -10,7 +10,6 @@ namespace kvkeep {
 namespace {
 
 constexpr uint64_t kLeastHeadroom = 64 * 1024;
-constexpr uint64_t kHeadroomShare = 512;
 
 void add(CacheState& state, Stock stock) {
   state.account->charge_found(stock.file.allocated);
@@ -20,10 +19,9 @@ void add(CacheState& state, Stock stock) {
 }
 
 // Room for directories to grow (RUL-53), where the file system charges directories at all.
-uint64_t headroom(const CacheState& state) {
+uint64_t least_headroom(const CacheState& state) {
   const Result<FileStat> root = state.directory->file_system().stat("");
-  if (root.ok() && root->allocated == 0) return 0;
-  return std::max(kLeastHeadroom, state.options.max_size_bytes / kHeadroomShare);
+  return root.ok() && root->allocated == 0 ? 0 : kLeastHeadroom;
 }
 
 void shrink_to_limit(CacheState& state) {
@@ -97,8 +95,8 @@ Status take_stock(CacheState& state) {
                     state.directory->scan(state.clock().wall(), [&](FoundBlock found) {
                       stocks.push_back(classify(state, std::move(found), now));
                     }));
-  const uint64_t reserve = headroom(state);
-  state.account = std::make_unique<SpaceAccount>(state.options.max_size_bytes, reserve);
+  state.account =
+      std::make_unique<SpaceAccount>(state.options.max_size_bytes, least_headroom(state));
   state.disk_space = watch_disk(state);
   state.overhead_bytes = report.overhead_bytes;
   state.account->set_overhead(report.overhead_bytes);
@@ -112,7 +110,7 @@ Status take_stock(CacheState& state) {
         Code::kInvalidArgument,
         "max_size_bytes: " + format_bytes(state.options.max_size_bytes) +
             " leaves no room beside the store's own directories and reserve; give at least " +
-            format_bytes(report.overhead_bytes + reserve + (1 << 20)));
+            format_bytes(report.overhead_bytes + state.account->headroom() + (1 << 20)));
   }
   for (Stock& stock : stocks) add(state, std::move(stock));
   shrink_to_limit(state);
