@@ -62,6 +62,18 @@ function(kvkeep_layers name out)
   set(${out} ${line} PARENT_SCOPE)
 endfunction()
 
+# Standard headers that nearly every source file includes, precompiled once: a quarter of the time that the
+# sanitizer builds take. The other builds show that no source file leans on it.
+function(kvkeep_precompile target)
+  if(TARGET kvkeep_base AND NOT target STREQUAL kvkeep_base)
+    target_precompile_headers(${target} REUSE_FROM kvkeep_base)
+  else()
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable>
+      <cstdint> <filesystem> <functional> <map> <memory> <mutex> <optional> <span> <string> <string_view>
+      <unordered_map> <unordered_set> <utility> <variant> <vector>)
+  endif()
+endfunction()
+
 # kvkeep_folder(disk SRCS a.cc b.cc TESTS a_test.cc [PRECOMPILE testing/test_store.h] [ONE_THREAD])
 #
 # Every file is named, so that tools/tidy can report one that is not. PRECOMPILE: the header that takes
@@ -70,6 +82,9 @@ endfunction()
 function(kvkeep_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 F "ONE_THREAD" "PRECOMPILE" "SRCS;TESTS")
   add_library(kvkeep_${name} STATIC ${F_SRCS})
+  if(KVKEEP_SANITIZE)
+    kvkeep_precompile(kvkeep_${name})
+  endif()
   set_property(GLOBAL APPEND PROPERTY KVKEEP_FOLDERS ${name})
   target_link_libraries(kvkeep_${name} PUBLIC kvkeep_settings)
   kvkeep_layers(${name} below)

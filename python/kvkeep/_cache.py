@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from types import TracebackType
 from typing import Any, Mapping, Optional, Sequence, Type, Union
 
 from . import _kvkeep
-from ._errors import InvalidArgument
+from ._errors import Error, InvalidArgument
 
 Size = Union[int, str]
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -152,5 +153,9 @@ _open_caches: "weakref.WeakSet[Any]" = weakref.WeakSet()
 def _close_all() -> None:
     # A forked child has none of the threads that write; its parent closes the cache.
     for cache in list(_open_caches):
-        if cache._owner == os.getpid():
+        if cache._owner != os.getpid():
+            continue
+        try:
             cache.close()
+        except Error as error:  # The next one still has to be closed.
+            print(f"kvkeep: {cache!r} was not closed cleanly: {error}", file=sys.stderr)

@@ -193,8 +193,8 @@ Result<SaveOutcome> BlockSaver::accept(const BlockHash& hash, ImagePtr image, La
   promise.keep();
   if (inline_write && published == Published::kQueued) return write_inline(state_, {hash, *ticket});
   state_.stats.add(&CacheStats::saves);
-  state_.emit(EventKind::kSaveQueued, &hash, charge);
   if (published == Published::kQueued) state_.enqueue({hash, *ticket});
+  state_.emit(EventKind::kSaveQueued, &hash, charge);
   return SaveOutcome::kQueued;
 }
 

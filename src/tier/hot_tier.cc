@@ -229,9 +229,9 @@ bool HotTier::hand_over(const BlockHash& hash, const Looked& looked, QueuedWrite
   if (!queued && !parked) return false;
   promise.keep();
   if (left != nullptr) forget(hash, *left);
+  if (queued) state_.enqueue(std::move(write));
   state_.emit(move == Move::kLeaves ? EventKind::kSpillQueued : EventKind::kFlushQueued, &hash,
               looked.image->file_bytes());
-  if (queued) state_.enqueue(std::move(write));
   return true;
 }
 

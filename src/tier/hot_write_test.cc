@@ -143,6 +143,20 @@ TEST_F(HotWriteTest, FlushWritesDirtyBlocksAndNamesThoseThatFailed) {
   EXPECT_EQ(stats().saves_persisted, 2u);
 }
 
+TEST_F(HotWriteTest, AFlushThatIsLateLeavesTheNamesOfFailedBlocksToTheNext) {
+  proves("RUL-34");
+  store_.save(direct(1));
+  store_.files->plan().fail(Op::kAppend, "", EIO);
+  store_.executor->run_all();
+  store_.save(direct(2));
+  EXPECT_EQ(store_.cache->flush(Duration::zero()).status().code(), Code::kDeadlineExceeded);
+  store_.executor->run_during([&] {
+    const auto report = store_.cache->flush({});
+    ASSERT_TRUE(report.ok());
+    EXPECT_EQ(report->failed, std::vector{block(1).hash});
+  });
+}
+
 TEST_F(HotWriteTest, FlushWaitsNoLongerThanItIsTold) {
   proves("RUL-34");
   store_.save(block(1));

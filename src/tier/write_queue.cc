@@ -80,7 +80,8 @@ WriteQueue::Report WriteQueue::wait_finished(std::optional<Duration> deadline) {
     }
   }
   const bool finished = open_.empty() || open_.begin()->first > last;
-  return {written_ - written_before, std::exchange(failed_, {}), finished};
+  // Whoever does not get the whole report leaves the names to the next one.
+  return {written_ - written_before, finished ? std::exchange(failed_, {}) : failed_, finished};
 }
 
 uint64_t WriteQueue::blocks() const {
