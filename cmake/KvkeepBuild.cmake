@@ -62,8 +62,8 @@ function(kvkeep_layers name out)
   set(${out} ${line} PARENT_SCOPE)
 endfunction()
 
-# Standard headers that nearly every source file includes, precompiled once: a quarter of the time that the
-# sanitizer builds take. The other builds show that no source file leans on it.
+# Standard headers that nearly every source file includes, precompiled once: a quarter of the time that a
+# build takes. The builds without show that no source file leans on it.
 function(kvkeep_precompile target)
   if(TARGET kvkeep_base AND NOT target STREQUAL kvkeep_base)
     target_precompile_headers(${target} REUSE_FROM kvkeep_base)
@@ -82,7 +82,7 @@ endfunction()
 function(kvkeep_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 F "ONE_THREAD" "PRECOMPILE" "SRCS;TESTS")
   add_library(kvkeep_${name} STATIC ${F_SRCS})
-  if(KVKEEP_SANITIZE)
+  if(KVKEEP_PRECOMPILE)
     kvkeep_precompile(kvkeep_${name})
   endif()
   set_property(GLOBAL APPEND PROPERTY KVKEEP_FOLDERS ${name})
