@@ -86,10 +86,20 @@ for number, handler in ((signal.SIGUSR1, libc.pause), (signal.SIGUSR2, libc.getp
 def threads():
     return set(map(int, os.listdir("/proc/self/task")))
 
+# A process that was started in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 before = threads()
 cache = kvkeep.BlockCache(sys.argv[1], max_size="1GB", hot_size=0)
 writers = threads() - before
 assert writers
+
+# A thread that is stopped between being woken and leaving its wait would hold up whoever wakes it next.
+def is_waiting(thread):
+    with open(f"/proc/self/task/{thread}/stat") as stat:
+        return stat.read().rpartition(")")[2].split()[0] == "S"
+
+while not all(map(is_waiting, writers)):
+    select.select([], [], [], 0.001)
 
 def tell_writers(number):
     for thread in writers:

@@ -309,12 +309,13 @@ static void misuse_save(kvkeep_cache* cache, kvkeep_key key) {
 static void misuse_the_rest(kvkeep_cache* cache, kvkeep_key key) {
   kvkeep_chain_options chain_options = {0};
   kvkeep_block* block;
+  kvkeep_block* blocks[2];
   kvkeep_keys* keys;
   kvkeep_layer layer;
   size_t count;
   REFUSED(kvkeep_load(cache, key, NULL), KVKEEP_INVALID_ARGUMENT, "block: NULL");
   REFUSED(kvkeep_load(NULL, key, &block), KVKEEP_INVALID_ARGUMENT, "cache: NULL");
-  REFUSED(kvkeep_load_prefix(cache, NULL, 2, &block, &count), KVKEEP_INVALID_ARGUMENT,
+  REFUSED(kvkeep_load_prefix(cache, NULL, 2, blocks, &count), KVKEEP_INVALID_ARGUMENT,
           "keys: NULL");
   REFUSED(kvkeep_load_prefix(cache, &key, 1, NULL, &count), KVKEEP_INVALID_ARGUMENT,
           "blocks: NULL");
