@@ -78,6 +78,10 @@ const char* kvkeep_error_reason(void) { return kvkeep::capi::last_error.reason; 
 const char* kvkeep_version(void) { return KVKEEP_VERSION; }
 
 const char* kvkeep_status_name(kvkeep_status status) {
-  const bool known = status >= KVKEEP_OK && status <= KVKEEP_INTERNAL;
-  return known ? kvkeep::name_of(static_cast<kvkeep::Code>(status)).data() : "unknown";
+  // C lets any number pass for an enum; C++ does not even let it be looked at as one.
+  unsigned number = 0;
+  static_assert(sizeof number == sizeof status);
+  std::memcpy(&number, &status, sizeof number);
+  const bool known = number <= KVKEEP_INTERNAL;
+  return known ? kvkeep::name_of(static_cast<kvkeep::Code>(number)).data() : "unknown";
 }
