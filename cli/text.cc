@@ -56,9 +56,10 @@ std::string format_age(double seconds) {
 }
 
 std::string format_time(double seconds) {
+  if (!(std::abs(seconds) < kAgeMax)) return "?";
   const auto whole = static_cast<std::time_t>(std::floor(seconds));
   std::tm parts{};
-  if (!(std::abs(seconds) < kAgeMax) || ::gmtime_r(&whole, &parts) == nullptr) return "?";
+  if (::gmtime_r(&whole, &parts) == nullptr) return "?";
   std::array<char, 32> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text.data();

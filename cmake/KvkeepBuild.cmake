@@ -42,7 +42,7 @@ add_library(kvkeep_compiling INTERFACE)
 # warning is an error where kvkeep is developed, not where some newer compiler builds it for use.
 target_compile_options(kvkeep_compiling INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  $<$<BOOL:${KVKEEP_BUILD_TESTS}>:-Werror>)
+  $<$<AND:$<BOOL:${KVKEEP_BUILD_TESTS}>,$<BOOL:${KVKEEP_WERROR}>>:-Werror>)
 if(KVKEEP_SANITIZE)
   target_compile_options(kvkeep_compiling INTERFACE -fsanitize=${KVKEEP_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
