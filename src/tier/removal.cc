@@ -129,27 +129,39 @@ bool forget_block(CacheState& state, const BlockHash& hash) {
   return true;
 }
 
-Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
+namespace {
+
+struct TakenOut {
+  bool found = false;
+  std::optional<FileClaim> file;  // For the caller to remove.
+};
+
+// Every copy in memory goes. What has no file is gone with that, and `why` is what later lookups
+// are told.
+TakenOut take_out(CacheState& state, const BlockHash& hash, MissReason why) {
   std::unique_ptr<PendingBlock> cancelled;
   std::unique_ptr<HotBlock> cooled;
-  std::optional<FileClaim> claim;
+  TakenOut taken;
   {
     LockedEntry locked(state.index, hash);
     locked.wait_until_idle();
-    if (locked.get() == nullptr) return false;
+    if (locked.get() == nullptr) return taken;
+    taken.found = true;
     if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
     cooled = std::move(locked.get()->hot);
-    if (locked.get()->file.state != FileState::kNone) {
-      claim = claim_file(locked, hash);
-    } else {
-      locked.erase();
-    }
+    if (locked.get()->file.state != FileState::kNone) taken.file = claim_file(locked, hash);
+    locked.erase_if_empty();
   }
   if (cooled != nullptr) state.hot.forget(hash, *cooled);
-  if (!claim) {
-    state.departed.remember(hash, MissReason::kDeleted);
-    return true;
-  }
+  if (!taken.file) state.departed.remember(hash, why);
+  return taken;
+}
+
+}  // namespace
+
+Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
+  const auto [found, claim] = take_out(state, hash, MissReason::kDeleted);
+  if (!claim) return found;
   const auto removed = guarded(Asked::kOther, [&] { return state.directory->remove(hash); });
   if (removed.ok()) {
     file_gone(state, *claim, MissReason::kDeleted);
@@ -164,25 +176,10 @@ Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
 }
 
 Result<bool> report_bad_block(CacheState& state, const BlockHash& hash) {
-  std::unique_ptr<PendingBlock> cancelled;
-  std::unique_ptr<HotBlock> cooled;
-  std::optional<FileClaim> claim;
-  {
-    LockedEntry locked(state.index, hash);
-    locked.wait_until_idle();
-    if (locked.get() == nullptr) return false;
-    if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
-    cooled = std::move(locked.get()->hot);
-    if (locked.get()->file.state != FileState::kNone) claim = claim_file(locked, hash);
-    locked.erase_if_empty();
-  }
+  const auto [found, claim] = take_out(state, hash, MissReason::kDamaged);
+  if (!found) return false;
   state.stats.add(&CacheStats::reported_bad);
-  if (cooled != nullptr) state.hot.forget(hash, *cooled);
-  if (claim) {
-    quarantine(state, *claim);
-  } else {
-    state.departed.remember(hash, MissReason::kDamaged);
-  }
+  if (claim) quarantine(state, *claim);
   return true;
 }
 
