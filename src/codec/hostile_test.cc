@@ -144,6 +144,17 @@ TEST(Hostile, TensorDescriptions) {
                 "good");
 }
 
+TEST(Hostile, ARangeThatIsNotWhatTheShapeTakes) {
+  testing::proves("ENC-10");
+  for (const std::string_view shape : {"[3]", "[5]", "[2]", "[8]", "[0]", "[1,3]"}) {
+    expect_damaged(file_of(with_tensors(
+                       R"("layer_0_state_0":{"dtype":"U8","shape":)" + std::string(shape) +
+                       R"(,"data_offsets":[0,4]},)"
+                       R"("layer_0_state_1":{"dtype":"F32","shape":[],"data_offsets":[4,8]})")),
+                   shape);
+  }
+}
+
 TEST(Hostile, Shapes) {
   const auto shape = [](std::string_view text) {
     return file_of(
