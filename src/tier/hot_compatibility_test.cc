@@ -121,5 +121,25 @@ TEST_F(HotCompatibilityTest, AReadDuringAChangeIsNotPromoted) {
   expect_nothing_hot();
 }
 
+TEST_F(HotCompatibilityTest, AReadOfAFileThatWasReplacedMeanwhileIsNotPromoted) {
+  proves("RUL-48");
+  TestBlock through = block(1);
+  TestBlock other = block(2);
+  through.input.write_back = other.input.write_back = false;
+  store_.save(through);
+  store_.restart();
+  ASSERT_EQ(store_.save(other), "queued");  // What the cache is for is settled from here on.
+  store_.executor->run_all();
+  BlockedCalls held = store_.files->plan().block(Op::kRead, "");
+  std::thread reader([this] { EXPECT_EQ(store_.load(block(1)), "disk"); });
+  ASSERT_TRUE(held.wait_until_blocked());
+  EXPECT_TRUE(*store_.cache->delete_block(block(1).hash));
+  ASSERT_EQ(store_.save(through), "queued");
+  store_.executor->run_all();
+  held.release();
+  reader.join();
+  expect_nothing_hot();
+}
+
 }  // namespace
 }  // namespace kvkeep
