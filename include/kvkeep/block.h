@@ -15,6 +15,7 @@
 #include "kvkeep/block_hash.h"
 #include "kvkeep/source.h"
 #include "kvkeep/tensor.h"
+#include "kvkeep/token_digest.h"
 
 namespace kvkeep {
 
@@ -66,6 +67,12 @@ struct MetaValue {
 };
 using MetaState = std::vector<MetaValue>;
 
+// Where a block may be kept.
+enum class Residency : uint8_t {
+  kAny,      // In RAM and on disk.
+  kHotOnly,  // In RAM only: it is never written, and gone when it leaves the hot tier.
+};
+
 struct BlockInput {
   std::vector<LayerState> layers{};
   uint32_t token_count = 0;
@@ -73,6 +80,8 @@ struct BlockInput {
   std::optional<std::vector<std::string>> layer_types{};  // Class name of each layer's cache.
   std::optional<std::vector<MetaState>> meta_states{};    // One per layer.
   std::optional<BlockHash> parent{};                      // Key of the block before this one.
+  std::optional<TokenDigest> tokens{};                    // Of the block's own tokens.
+  Residency residency = Residency::kAny;
   // False: straight to disk, also where the cache keeps new blocks in RAM first.
   bool write_back = true;
 };
@@ -86,6 +95,7 @@ struct BlockInfo {
   std::optional<std::vector<std::string>> layer_types{};
   std::optional<std::vector<MetaState>> meta_states{};
   std::optional<BlockHash> parent{};
+  std::optional<TokenDigest> tokens{};
 };
 
 struct LoadedBlock {

@@ -29,9 +29,11 @@
 #include "kvkeep/block.h"
 #include "kvkeep/block_hash.h"
 #include "kvkeep/environment.h"
+#include "kvkeep/lease.h"
 #include "kvkeep/options.h"
 #include "kvkeep/stats.h"
 #include "kvkeep/status.h"
+#include "kvkeep/token_digest.h"
 
 namespace kvkeep {
 
@@ -46,6 +48,12 @@ std::string_view name_of(SaveOutcome outcome);
 enum class BatchMode : uint8_t {
   kPrefix,  // Stop at the first miss: results are the hits and that miss.
   kEach,    // One result per key.
+};
+struct LoadOptions {
+  // Blocks read from disk stay in the hot tier if there is room.
+  bool promote = true;
+  // Of the caller's tokens, one per key; or none. A block stored for others is a miss (kTokens).
+  std::span<const TokenDigest> tokens{};
 };
 using BatchResult = std::vector<Result<LoadedBlock>>;
 
@@ -136,7 +144,8 @@ class TieredBlockCache {
   virtual Result<std::vector<LayerState>> load_block(const BlockHash& key) = 0;
   virtual Result<LoadedBlock> load_block_with_info(const BlockHash& key, bool promote = true) = 0;
   // Many blocks with one submission to the disk.
-  virtual BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) = 0;
+  virtual BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode,
+                                  const LoadOptions& how = {}) = 0;
   // Brings blocks that are only on disk into the hot tier, those first in `keys` first, as far as
   // it has room; nothing if they are fewer than Options::preload_min_blocks. How many it brought.
   // Reads the disk; returns when all are read. Counts as neither loads nor lookups.
@@ -146,12 +155,18 @@ class TieredBlockCache {
   virtual bool has_block(const BlockHash& key) const = 0;
   // The same question with the answer's reason. Memory only; touches nothing.
   virtual Explanation why(const BlockHash& key) const = 0;
+  // Holds the blocks of `keys` from the first on, up to one that a load would not find. `owner` is
+  // named where the lease is in the way. kInvalidArgument unless ttl > 0. Memory only; counts as
+  // neither load nor lookup.
+  virtual Result<Lease> lease(std::span<const BlockHash> keys, Duration ttl,
+                              std::string_view owner) = 0;
   // What the index and the file's header say about a served block; nothing for one that is only in
   // the hot tier. May read the disk.
   virtual std::optional<BlockMeta> block_meta(const BlockHash& key) const = 0;
   // Removes the block from every tier, also one that is tracked but not served. True if something
-  // was removed. kUnavailable if the file could not be unlinked; it stays tracked.
-  virtual Result<bool> delete_block(const BlockHash& key) = 0;
+  // was removed. kFailedPrecondition if it is leased and this is not forced. kUnavailable if the
+  // file could not be unlinked; it stays tracked.
+  virtual Result<bool> delete_block(const BlockHash& key, bool force = false) = 0;
 
   // The same by the names of a generic cache: load_block(), and whether it was a hit; save_block();
   // delete_block().
@@ -185,8 +200,9 @@ class TieredBlockCache {
   virtual bool set_expected_layer_types(std::span<const std::string> types,
                                         std::optional<double> turboquant_bits = {}) = 0;
   // Stops serving, as forget_block() does, each block of the expected model whose layer types or
-  // depth do not fit. Once per change; nothing while no model or no layer types are expected.
-  // Returns how many blocks that were. Memory only; waits as forget_block() does.
+  // depth do not fit, but for leased ones: those wait for the next sweep. Once per change; nothing
+  // while no model or no layer types are expected. Returns how many blocks that were. Memory only;
+  // waits as forget_block() does.
   virtual size_t sweep_stale_layouts() = 0;
   virtual ExpectedLayout expected_layout() const = 0;
 
@@ -202,8 +218,8 @@ class TieredBlockCache {
   // Options::hot_max_bytes from the next save or load on. No effect where a budget is shared.
   virtual void set_hot_max_bytes(uint64_t bytes) = 0;
 
-  // Removes every block from every tier, those not served and those still queued included, and says
-  // how many. kUnavailable if files could not be unlinked; they stay tracked. Blocks saved
+  // Removes every block from every tier, those not served, leased or still queued included, and
+  // says how many. kUnavailable if files could not be unlinked; they stay tracked. Blocks saved
   // meanwhile may stay.
   virtual Result<size_t> clear() = 0;
 

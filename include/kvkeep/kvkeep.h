@@ -9,6 +9,7 @@
 #include "kvkeep/environment.h"
 #include "kvkeep/event.h"
 #include "kvkeep/hot_budget.h"
+#include "kvkeep/lease.h"
 #include "kvkeep/options.h"
 #include "kvkeep/reason.h"
 #include "kvkeep/size_string.h"
@@ -16,4 +17,5 @@
 #include "kvkeep/stats.h"
 #include "kvkeep/status.h"
 #include "kvkeep/tensor.h"
+#include "kvkeep/token_digest.h"
 #include "kvkeep/version.h"

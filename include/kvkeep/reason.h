@@ -27,6 +27,7 @@ namespace kvkeep {
   X(kSuspect, "suspect", "not tried: earlier reads failed")                       \
   X(kClosed, "closed", "the cache is closed")                                     \
   X(kModel, "model", "stored for another model")                                  \
+  X(kTokens, "tokens", "stored for other tokens under the same key")              \
   X(kUndigested, "undigested", "has no digest and one is required")
 
 #define KVKEEP_REFUSALS(X)                                                \

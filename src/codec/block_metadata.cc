@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/bytes.h"
 #include "codec/digest.h"
 #include "codec/meta_state.h"
 #include "hash/json_document.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view kVersionKey = "omlx_cache_format_version";
 constexpr std::string_view kProfileKey = "kvkeep_profile";
+constexpr std::string_view kTokensKey = "kvkeep_tokens";
 constexpr std::string_view kExtensionPrefix = "kvkeep_";
 
 bool is_lower_hex(std::string_view text, size_t digits) {
@@ -45,6 +47,14 @@ Result<BlockHash> read_hash(std::string_view key, const std::string* hex) {
   return hash;
 }
 
+Result<TokenDigest> read_token_digest(const std::string& hex) {
+  TokenDigest digest;
+  if (!is_sha256_hex(hex)) return damaged("the value of kvkeep_tokens is not a digest");
+  KVKEEP_TRY_ASSIGN(const BlockHash bytes, BlockHash::from_hex(hex));
+  std::copy(bytes.bytes().begin(), bytes.bytes().end(), digest.begin());
+  return digest;
+}
+
 Result<BlockInfo> read_info(const SafetensorsHeader& header) {
   BlockInfo info;
   KVKEEP_TRY_ASSIGN(info.num_layers, read_count(header, "num_layers"));
@@ -60,6 +70,9 @@ Result<BlockInfo> read_info(const SafetensorsHeader& header) {
   }
   if (const std::string* hex = header.value("kvkeep_parent")) {
     KVKEEP_TRY_ASSIGN(info.parent, read_hash("kvkeep_parent", hex));
+  }
+  if (const std::string* hex = header.value(kTokensKey)) {
+    KVKEEP_TRY_ASSIGN(info.tokens, read_token_digest(*hex));
   }
   return info;
 }
@@ -97,10 +110,12 @@ Status add_base_metadata(const BlockHash& hash, const BlockInfo& info, double cr
 }
 
 void add_extension_metadata(const std::optional<std::string>& identity,
-                            const std::optional<BlockHash>& parent, SafetensorsHeader& header) {
+                            const std::optional<BlockHash>& parent,
+                            const std::optional<TokenDigest>& tokens, SafetensorsHeader& header) {
   if (identity) header.add_metadata("kvkeep_identity", *identity);
   if (parent) header.add_metadata("kvkeep_parent", parent->to_hex());
   header.add_metadata(std::string(kProfileKey), "1");
+  if (tokens) header.add_metadata(std::string(kTokensKey), to_hex(*tokens));
   header.add_metadata(std::string(kDigestKey), std::string(FileDigest::kDigits, '0'));
 }
 

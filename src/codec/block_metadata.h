@@ -27,7 +27,8 @@ Status add_base_metadata(const BlockHash& hash, const BlockInfo& info, double cr
 
 // Adds the keys of the extended profile, which stand last; the digits of the digest are '0'.
 void add_extension_metadata(const std::optional<std::string>& identity,
-                            const std::optional<BlockHash>& parent, SafetensorsHeader& header);
+                            const std::optional<BlockHash>& parent,
+                            const std::optional<TokenDigest>& tokens, SafetensorsHeader& header);
 
 // True if the file carries a digest. damaged() if it has only part of what RUL-15 demands.
 Result<bool> has_digest(const SafetensorsHeader& header);

@@ -108,7 +108,7 @@ Result<BlockPlan> plan_block(const BlockHash& hash, const BlockInput& input,
     KVKEEP_TRY(writer.add_layer(i, input.layers[i], type));
   }
   if (context.profile == Profile::kExtended) {
-    add_extension_metadata(context.identity, input.parent, plan.header);
+    add_extension_metadata(context.identity, input.parent, input.tokens, plan.header);
   }
   KVKEEP_TRY(write_text(context.profile, plan));
   if (!plan.header.build_lookup()) return Status(Code::kInternal, "two tensors share a name");

@@ -140,11 +140,19 @@ IndexTotals LockedEntry::count() const {
 void LockedEntry::apply_change() {
   const IndexTotals now = count();
   apply_rank();
+  if (now == before_) return;
+  apply_tenure(now);
   index_.totals_.entries += now.entries - before_.entries;
   index_.totals_.servable += now.servable - before_.servable;
   index_.totals_.files += now.files - before_.files;
   index_.totals_.incompatible += now.incompatible - before_.incompatible;
   index_.totals_.file_bytes += now.file_bytes - before_.file_bytes;
+}
+
+void LockedEntry::apply_tenure(const IndexTotals& now) {
+  if (entry_ == nullptr || now.servable == before_.servable) return;
+  entry_->lease = {};
+  if (now.servable > 0) entry_->tenure = ++index_.last_tenure_;
 }
 
 void LockedEntry::apply_rank() {

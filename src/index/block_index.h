@@ -71,8 +71,16 @@ struct BlockFile {
   LayoutPtr layout;          // Null where the header could not be read.
 };
 
+// Who uses a served block just now (contract RUL-41). Void once it is not served any more.
+struct LeaseMark {
+  uint32_t holders = 0;
+  Duration until{};  // The latest of their ends.
+};
+
 struct Entry {
   OrderNode order;
+  LeaseMark lease;
+  uint64_t tenure = 0;  // Changes whenever the block begins to be served.
   BlockFile file;
   std::unique_ptr<PendingBlock> pending;
   std::unique_ptr<HotBlock> hot;
@@ -81,6 +89,7 @@ struct Entry {
     const bool durable = file.state == FileState::kDurable && file.read_failures == 0;
     return hot != nullptr || pending != nullptr || durable;
   }
+  bool leased(Duration now) const { return lease.holders > 0 && now < lease.until; }
   // Also a suspect file is tried again after a while.
   bool loadable(Duration now) const {
     return servable() || (file.state == FileState::kDurable && now >= file.suspect_until);
@@ -98,6 +107,11 @@ struct IndexTotals {
   uint64_t files = 0;         // At their final path.
   uint64_t incompatible = 0;  // Of these, not served.
   uint64_t file_bytes = 0;    // Sum of their lengths.
+
+  friend bool operator==(const IndexTotals& a, const IndexTotals& b) {
+    return a.entries == b.entries && a.servable == b.servable && a.files == b.files &&
+           a.incompatible == b.incompatible && a.file_bytes == b.file_bytes;
+  }
 };
 
 class BlockIndex {
@@ -129,6 +143,7 @@ class BlockIndex {
 
   std::array<Shard, kShards> shards_;
   EvictionOrder order_;
+  std::atomic<uint64_t> last_tenure_ = 0;
   struct {
     std::atomic<uint64_t> entries, servable, files, incompatible, file_bytes;
   } totals_{};
@@ -165,6 +180,7 @@ class LockedEntry {
  private:
   IndexTotals count() const;
   void apply_change();
+  void apply_tenure(const IndexTotals& now);
   void apply_rank();
   void find();
 

@@ -60,9 +60,10 @@ Stats::Counter hit_counter(Source source) {
 
 }  // namespace
 
-BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
+BatchResult BlockLoader::load(std::span<const BlockHash> keys, BatchMode mode,
+                              const LoadOptions& how) {
   try {
-    return find_read_deliver(keys, mode, promote);
+    return find_read_deliver(keys, mode, how);
   } catch (const std::bad_alloc&) {
     return all_lost(keys, mode);
   }
@@ -77,15 +78,15 @@ BatchResult BlockLoader::all_lost(std::span<const BlockHash> keys, BatchMode mod
 }
 
 BatchResult BlockLoader::find_read_deliver(std::span<const BlockHash> keys, BatchMode mode,
-                                           bool promote) {
-  const Duration called_at = state_.clock().mono();
-  const ExpectationPtr expected = state_.expectation.get();
+                                           const LoadOptions& how) {
+  const Call call{state_.clock().mono(), state_.expectation.get()};
   std::vector<Found> found = find_all(keys, mode);
-  read(keys, found, promote, *expected);
+  read(keys, found, how.promote, *call.expected);
   BatchResult results;
   results.reserve(found.size());
   for (size_t i = 0; i < found.size(); ++i) {
-    results.push_back(deliver(keys[i], found[i], *expected, called_at));
+    const TokenDigest* tokens = i < how.tokens.size() ? &how.tokens[i] : nullptr;
+    results.push_back(deliver(keys[i], found[i], call, tokens));
     found[i].image = out_of_memory(Asked::kLoad);  // The caller's views keep the image now.
     if (mode == BatchMode::kPrefix && !results.back().ok()) break;
   }
@@ -236,21 +237,24 @@ Result<ImagePtr> BlockLoader::check(const BlockHash& hash, Found& found,
 
 // RUL-48: what fitted when the load began may not fit any more.
 Result<LoadedBlock> BlockLoader::deliver(const BlockHash& hash, const Found& found,
-                                         const Expectation& seen, Duration called_at) {
-  Result<LoadedBlock> block = guarded(Asked::kLoad, [&] { return lend(hash, found, seen); });
+                                         const Call& call, const TokenDigest* tokens) {
+  Result<LoadedBlock> block =
+      guarded(Asked::kLoad, [&] { return lend(hash, found, call, tokens); });
   if (!block.ok()) {
     count_miss(block.status());
     return block;
   }
   touch(hash, found.source);
-  count_hit(**found.image, found.source, called_at);
+  count_hit(**found.image, found.source, call.began_at);
   return block;
 }
 
-Result<LoadedBlock> BlockLoader::lend(const BlockHash& hash, const Found& found,
-                                      const Expectation& seen) {
+Result<LoadedBlock> BlockLoader::lend(const BlockHash& hash, const Found& found, const Call& call,
+                                      const TokenDigest* tokens) {
   KVKEEP_TRY(found.image.status());
-  if (!state_.expectation.is_current(seen)) return miss(MissReason::kLayout, hash);
+  if (!state_.expectation.is_current(*call.expected)) return miss(MissReason::kLayout, hash);
+  const std::optional<TokenDigest>& stored = (*found.image)->header().info.tokens;
+  if (tokens != nullptr && stored && *stored != *tokens) return miss(MissReason::kTokens, hash);
   return Image::lend(*found.image, found.source);
 }
 

@@ -18,9 +18,8 @@ class BlockLoader {
  public:
   explicit BlockLoader(CacheState& state) : state_(state) {}
 
-  // TieredBlockCache::load_blocks(), while the cache is open. `promote`: blocks read from disk stay
-  // in the hot tier if there is room.
-  BatchResult load(std::span<const BlockHash> keys, BatchMode mode, bool promote = true);
+  // TieredBlockCache::load_blocks(), while the cache is open.
+  BatchResult load(std::span<const BlockHash> keys, BatchMode mode, const LoadOptions& how = {});
   void count_miss(const Status& missed);
 
   // Reads a block that is only on disk into the hot tier. False if it is not there afterwards.
@@ -43,6 +42,11 @@ class BlockLoader {
     bool on_disk() const { return layout != nullptr; }
   };
 
+  struct Call {
+    const Duration began_at;
+    const ExpectationPtr expected;  // As it was then.
+  };
+
   Found find(const BlockHash& hash);
   std::vector<Found> find_all(std::span<const BlockHash> keys, BatchMode mode);
   void prepare(const BlockHash& hash, Found& found);
@@ -50,11 +54,13 @@ class BlockLoader {
             const Expectation& seen);
   Result<ImagePtr> verify(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
   Result<ImagePtr> check(const BlockHash& hash, Found& found, const ReadOutcome& outcome);
-  BatchResult find_read_deliver(std::span<const BlockHash> keys, BatchMode mode, bool promote);
+  BatchResult find_read_deliver(std::span<const BlockHash> keys, BatchMode mode,
+                                const LoadOptions& how);
   BatchResult all_lost(std::span<const BlockHash> keys, BatchMode mode);
-  Result<LoadedBlock> lend(const BlockHash& hash, const Found& found, const Expectation& seen);
-  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, const Expectation& seen,
-                              Duration called_at);
+  Result<LoadedBlock> lend(const BlockHash& hash, const Found& found, const Call& call,
+                           const TokenDigest* tokens);
+  Result<LoadedBlock> deliver(const BlockHash& hash, const Found& found, const Call& call,
+                              const TokenDigest* tokens);
   void touch(const BlockHash& hash, Source source);
   void count_hit(const Image& image, Source source, Duration called_at);
 

@@ -72,14 +72,14 @@ Result<SaveOutcome> BlockSaver::look_and_store(const BlockHash& hash, BlockInput
     return count(
         refuse(Code::kFailedPrecondition, *why, contradiction_text(*expected, *layout, *why)));
   }
-  Result<SaveOutcome> outcome = hot ? store_hot(hash, *image, layout, *expected)
+  Result<SaveOutcome> outcome = hot ? store_hot(hash, *image, layout, *expected, input.residency)
                                     : accept(hash, *std::move(image), std::move(layout), *expected);
   if (!outcome.ok()) return count(outcome.status());
   return outcome;
 }
 
 bool BlockSaver::keeps_hot(const BlockInput& input) const {
-  if (!state_.has_disk()) return true;
+  if (!state_.has_disk() || input.residency == Residency::kHotOnly) return true;
   return state_.hot.enabled() && state_.options.write_back && input.write_back;
 }
 
@@ -90,14 +90,17 @@ Result<SaveOutcome> BlockSaver::count_present() {
 
 // A save that asks for the disk sends a block there that is only in RAM so far (SAVE-05).
 Result<SaveOutcome> BlockSaver::save_present(const BlockHash& hash, const BlockInput& input) {
+  if (state_.has_disk() && input.residency == Residency::kAny) state_.hot.want_file(hash);
   if (!keeps_hot(input) && !state_.hot.write_now(hash)) return count(no_ticket());
   return count_present();
 }
 
 Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr& image,
-                                          const LayoutPtr& layout, const Expectation& expected) {
-  if (state_.has_disk()) KVKEEP_TRY(fits_the_disk(*image));
-  switch (state_.hot.keep_new(hash, image, layout, expected)) {
+                                          const LayoutPtr& layout, const Expectation& expected,
+                                          Residency residency) {
+  const bool for_disk = state_.has_disk() && residency == Residency::kAny;
+  if (for_disk) KVKEEP_TRY(fits_the_disk(*image));
+  switch (state_.hot.keep_new(hash, image, layout, expected, residency)) {
     case HotTier::Kept::kPresent:
       return count_present();
     case HotTier::Kept::kYes:
@@ -109,10 +112,15 @@ Result<SaveOutcome> BlockSaver::store_hot(const BlockHash& hash, const ImagePtr&
     case HotTier::Kept::kNoRoom:
       break;
   }
-  if (state_.has_disk()) return accept(hash, image, layout, expected);
-  return refuse(Code::kResourceExhausted, Refusal::kTooLarge,
-                "the block takes " + format_bytes(image->ram_bytes()) +
-                    " of RAM, and there is no disk; hot_max_bytes is " +
+  if (for_disk) return accept(hash, image, layout, expected);
+  return no_room_in_ram(*image);
+}
+
+Status BlockSaver::no_room_in_ram(const Image& image) const {
+  const bool too_large = image.ram_bytes() > state_.hot.max_bytes();
+  return refuse(Code::kResourceExhausted, too_large ? Refusal::kTooLarge : Refusal::kNoSpace,
+                "the block takes " + format_bytes(image.ram_bytes()) +
+                    " of RAM and may not go to disk; hot_max_bytes is " +
                     format_bytes(state_.hot.max_bytes()));
 }
 

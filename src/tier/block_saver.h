@@ -32,7 +32,9 @@ class BlockSaver {
   bool keeps_hot(const BlockInput& input) const;
   Result<SaveOutcome> save_present(const BlockHash& hash, const BlockInput& input);
   Result<SaveOutcome> store_hot(const BlockHash& hash, const ImagePtr& image,
-                                const LayoutPtr& layout, const Expectation& expected);
+                                const LayoutPtr& layout, const Expectation& expected,
+                                Residency residency);
+  Status no_room_in_ram(const Image& image) const;
   Result<SaveOutcome> look_and_store(const BlockHash& hash, BlockInput input);
   Result<SaveOutcome> count_present();
   Result<ImagePtr> encode(const BlockHash& hash, const BlockInput& input,

@@ -25,6 +25,7 @@
 #include "stats/stats.h"
 #include "tier/call_gate.h"
 #include "tier/hot_tier.h"
+#include "tier/leases.h"
 #include "tier/write_queue.h"
 
 namespace kvkeep {
@@ -57,6 +58,7 @@ struct CacheState {
   Stats stats;
   WriteQueue queue;
   HotTier hot;
+  LeaseBook leases;
   mutable CallGate gate;
   std::shared_ptr<BlockWriter> writer;
   // Makes sure that a pushed block gets written. Set once, before the first call.

@@ -31,19 +31,22 @@ std::optional<MissReason> staleness_of(const Entry& entry, Decisions& stale) {
   return stale(entry.pending != nullptr ? entry.pending->layout : entry.file.layout);
 }
 
-bool withdraw_if_stale(CacheState& state, const BlockHash& hash, const Expectation& expected,
-                       Decisions& stale) {
+enum class Swept : uint8_t { kNothing, kWithdrawn, kLeased };
+
+Swept withdraw_if_stale(CacheState& state, const BlockHash& hash, const Expectation& expected,
+                        Decisions& stale) {
   Withdrawn withdrawn;
   {
     LockedEntry locked(state.index, hash);
     locked.wait_until_idle();
-    if (locked.get() == nullptr || !state.expectation.is_current(expected)) return false;
+    if (locked.get() == nullptr || !state.expectation.is_current(expected)) return Swept::kNothing;
     const auto why = staleness_of(*locked.get(), stale);
-    if (!why) return false;
+    if (!why) return Swept::kNothing;
+    if (locked.get()->leased(state.clock().mono())) return Swept::kLeased;
     withdrawn = withdraw(state, locked, hash, *why);
   }
   end_withdrawal(state, hash, std::move(withdrawn));
-  return true;
+  return Swept::kWithdrawn;
 }
 
 enum class Forgotten : uint8_t { kStay, kReturn };
@@ -91,13 +94,16 @@ size_t sweep_stale_layouts(CacheState& state) {
   if (state.expectation.is_swept()) return 0;
   Decisions stale(*expected, staleness);
   size_t dropped = 0;
+  bool complete = true;  // Otherwise the next sweep goes on.
   const auto is_stale = [&](const Entry& entry) { return staleness_of(entry, stale).has_value(); };
   for (const BlockHash& hash : state.index.keys_where(is_stale)) {
-    dropped += withdraw_if_stale(state, hash, *expected, stale) ? 1 : 0;
+    const Swept swept = withdraw_if_stale(state, hash, *expected, stale);
+    dropped += swept == Swept::kWithdrawn ? 1 : 0;
+    complete = complete && swept != Swept::kLeased;
   }
   // A file may fit that a cancelled write was to replace.
   restore_fitting(state, *expected, Forgotten::kStay);
-  state.expectation.mark_swept(*expected);
+  if (complete) state.expectation.mark_swept(*expected);
   state.emit(EventKind::kSweepDone, nullptr, 0, dropped);
   if (dropped > 0) {
     state.log(LogLevel::kInfo, std::to_string(dropped) + " blocks of other layers of \"" +

@@ -18,8 +18,9 @@ class GuardedCache final : public TieredBlockCache {
   Result<LoadedBlock> load_block_with_info(const BlockHash& key, bool promote) override {
     return guarded(Asked::kLoad, [&] { return cache_->load_block_with_info(key, promote); });
   }
-  BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) override {
-    return guarded_or({}, [&] { return cache_->load_blocks(keys, mode); });
+  BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode,
+                          const LoadOptions& how) override {
+    return guarded_or({}, [&] { return cache_->load_blocks(keys, mode, how); });
   }
   size_t preload(std::span<const BlockHash> keys) override {
     return guarded_or(0, [&] { return cache_->preload(keys); });
@@ -34,8 +35,12 @@ class GuardedCache final : public TieredBlockCache {
   std::optional<BlockMeta> block_meta(const BlockHash& key) const override {
     return guarded_or({}, [&] { return cache_->block_meta(key); });
   }
-  Result<bool> delete_block(const BlockHash& key) override {
-    return guarded(Asked::kOther, [&] { return cache_->delete_block(key); });
+  Result<Lease> lease(std::span<const BlockHash> keys, Duration ttl,
+                      std::string_view owner) override {
+    return guarded(Asked::kOther, [&] { return cache_->lease(keys, ttl, owner); });
+  }
+  Result<bool> delete_block(const BlockHash& key, bool force) override {
+    return guarded(Asked::kOther, [&] { return cache_->delete_block(key, force); });
   }
   Result<bool> report_bad(const BlockHash& key) override {
     return guarded(Asked::kOther, [&] { return cache_->report_bad(key); });

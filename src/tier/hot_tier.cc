@@ -14,6 +14,7 @@ namespace {
 constexpr Duration kRetryWriteAfter = std::chrono::seconds(60);
 // A dirty block this many times as old as flush_after is written before new blocks (RUL-33).
 constexpr int kUrgentAge = 10;
+constexpr size_t kLeavesTried = 16;
 
 }  // namespace
 
@@ -51,11 +52,12 @@ class HotTier::Stay {
 };
 
 HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
-                                const LayoutPtr& layout, const Expectation& seen) {
+                                const LayoutPtr& layout, const Expectation& seen,
+                                Residency residency) {
   const uint64_t generation = ++last_generation_;
   if (image->ram_bytes() > max_bytes()) return Kept::kNoRoom;
   const double now = state_.clock().wall();
-  const bool dirty = !state_.options.hot_only;
+  const bool dirty = !state_.options.hot_only && residency == Residency::kAny;
   auto hot = std::make_unique<HotBlock>(HotBlock{generation, dirty, image, layout});
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kQueueWait);
   if (!put.stored) return Kept::kNoRoom;
@@ -78,6 +80,22 @@ HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
     }
   }
   return kept;
+}
+
+// Listed first: whoever finds it dirty may take it from the list.
+void HotTier::want_file(const BlockHash& hash) {
+  const Looked looked = look(hash);
+  if (!looked.last_copy) return;
+  add_dirty(hash, looked.generation);
+  LockedEntry locked(state_.index, hash);
+  Entry* entry = locked.get();
+  const bool same = entry != nullptr && entry->hot != nullptr && !entry->hot->dirty &&
+                    entry->hot->generation == looked.generation;
+  if (same) {
+    entry->hot->dirty = true;
+  } else {
+    dirty_.remove(looked.generation);
+  }
 }
 
 bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation) {
@@ -129,17 +147,20 @@ HotTier::Looked HotTier::look(const BlockHash& hash) {
   Looked looked{hot.dirty ? Found::kDirty : Found::kClean, hot.generation, hot.image,
                 state_.index.order().has_children(entry->order)};
   if (entry->pending != nullptr) looked.found = Found::kBeingWritten;
+  looked.last_copy = looked.found == Found::kClean && entry->file.state != FileState::kDurable;
+  looked.leased = entry->leased(state_.clock().mono());
   return looked;
 }
 
 // A block that is just being written stays: its image would be charged to nobody. So does, where
-// RAM is the last tier, one that others continue: the end of some chain leaves for it.
+// RAM is the last tier, one that is leased or that others continue: the end of some chain leaves
+// for it.
 bool HotTier::give_up(const BlockHash& hash, uint64_t generation, Patience patience) {
   const Looked looked = look(hash);
   if (looked.found == Found::kGone || looked.generation != generation) return true;
   if (looked.found == Found::kBeingWritten) return false;
-  if (state_.options.hot_only && looked.has_children) {
-    give_up_a_leaf();
+  if (looked.last_copy && (looked.leased || looked.has_children)) {
+    if (state_.options.hot_only && !looked.leased) give_up_a_leaf();
     return look(hash).generation != generation;
   }
   const bool left =
@@ -149,11 +170,11 @@ bool HotTier::give_up(const BlockHash& hash, uint64_t generation, Patience patie
 }
 
 void HotTier::give_up_a_leaf() {
-  for (const BlockHash& hash : state_.index.order().oldest(1)) {
+  for (const BlockHash& hash : state_.index.order().oldest(kLeavesTried)) {
     const Looked looked = look(hash);
-    if (looked.found != Found::kClean) continue;
+    if (looked.found != Found::kClean || looked.leased) continue;
     drop(hash, looked.generation);
-    count_eviction(hash, *looked.image);
+    return count_eviction(hash, *looked.image);
   }
 }
 
@@ -188,7 +209,7 @@ bool HotTier::drop(const BlockHash& hash, uint64_t generation) {
 }
 
 bool HotTier::spill(const BlockHash& hash, const Looked& looked, Patience patience) {
-  if (!can_be_written(hash, looked)) return drop(hash, looked.generation);
+  if (!can_be_written(hash, looked)) return !looked.leased && drop(hash, looked.generation);
   const Duration wait =
       patience == Patience::kQueueWait ? state_.options.queue_wait : Duration::zero();
   const auto ticket =

@@ -44,7 +44,9 @@ class HotTier final : public HotOwner {
   // Keeps a block that is being saved. kPresent: somebody else was faster. kMisfit: the block does
   // not fit what the cache expects by now; `seen` is what it was checked against.
   Kept keep_new(const BlockHash& hash, const ImagePtr& image, const LayoutPtr& layout,
-                const Expectation& seen);
+                const Expectation& seen, Residency residency);
+  // A block that was to stay in RAM only shall have a file after all.
+  void want_file(const BlockHash& hash);
   // Keeps a block that was read as `file_generation`, unless it has left or changed since. Waits
   // for nothing; without room it is not kept.
   bool promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation);
@@ -82,6 +84,8 @@ class HotTier final : public HotOwner {
     uint64_t generation = 0;
     ImagePtr image;
     bool has_children = false;  // A block that continues it is known.
+    bool last_copy = false;     // And no file shall be written.
+    bool leased = false;
   };
   // What becomes of the hot image when the block goes to the write queue.
   enum class Move : uint8_t { kStays, kLeaves };

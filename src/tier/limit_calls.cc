@@ -11,7 +11,7 @@ Result<size_t> TieredCache::clear() {
   size_t removed = 0;
   Status failed;
   for (const BlockHash& hash : state_->index.keys()) {
-    const Result<bool> gone = remove_block(*state_, hash);
+    const Result<bool> gone = remove_block(*state_, hash, Leased::kRemove);
     if (!gone.ok()) {
       failed = gone.status();
     } else if (*gone) {

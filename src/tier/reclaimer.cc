@@ -108,7 +108,7 @@ bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    if (entry == nullptr || entry->busy()) return false;
+    if (entry == nullptr || entry->busy() || entry->leased(state_.clock().mono())) return false;
     still_hot = entry->hot != nullptr;
     if (entry->pending != nullptr) {
       const bool cancellable =

@@ -133,12 +133,14 @@ namespace {
 
 struct TakenOut {
   bool found = false;
+  bool leased = false;            // Then it was left alone.
   std::optional<FileClaim> file;  // For the caller to remove.
 };
 
 // Every copy in memory goes. What has no file is gone with that, and `why` is what later lookups
 // are told.
-TakenOut take_out(CacheState& state, const BlockHash& hash, MissReason why) {
+TakenOut take_out(CacheState& state, const BlockHash& hash, MissReason why,
+                  Leased leased = Leased::kRemove) {
   std::unique_ptr<PendingBlock> cancelled;
   std::unique_ptr<HotBlock> cooled;
   TakenOut taken;
@@ -147,6 +149,8 @@ TakenOut take_out(CacheState& state, const BlockHash& hash, MissReason why) {
     locked.wait_until_idle();
     if (locked.get() == nullptr) return taken;
     taken.found = true;
+    taken.leased = leased == Leased::kRefuse && locked.get()->leased(state.clock().mono());
+    if (taken.leased) return taken;
     if (locked.get()->pending != nullptr) cancelled = cancel_pending(state, locked, hash);
     cooled = std::move(locked.get()->hot);
     if (locked.get()->file.state != FileState::kNone) taken.file = claim_file(locked, hash);
@@ -159,8 +163,9 @@ TakenOut take_out(CacheState& state, const BlockHash& hash, MissReason why) {
 
 }  // namespace
 
-Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
-  const auto [found, claim] = take_out(state, hash, MissReason::kDeleted);
+Result<bool> remove_block(CacheState& state, const BlockHash& hash, Leased leased) {
+  const auto [found, refused, claim] = take_out(state, hash, MissReason::kDeleted, leased);
+  if (refused) return leased_status(state, hash);
   if (!claim) return found;
   const auto removed = guarded(Asked::kOther, [&] { return state.directory->remove(hash); });
   if (removed.ok()) {
@@ -176,7 +181,7 @@ Result<bool> remove_block(CacheState& state, const BlockHash& hash) {
 }
 
 Result<bool> report_bad_block(CacheState& state, const BlockHash& hash) {
-  const auto [found, claim] = take_out(state, hash, MissReason::kDamaged);
+  const auto [found, refused, claim] = take_out(state, hash, MissReason::kDamaged);
   if (!found) return false;
   state.stats.add(&CacheStats::reported_bad);
   if (claim) quarantine(state, *claim);

@@ -49,8 +49,11 @@ void end_withdrawal(CacheState& state, const BlockHash& hash, Withdrawn withdraw
 // for a rename or unlink of the block that is under way.
 bool forget_block(CacheState& state, const BlockHash& hash);
 
-// Removes the block from every tier. True if there was something.
-Result<bool> remove_block(CacheState& state, const BlockHash& hash);
+enum class Leased : uint8_t { kRefuse, kRemove };
+
+// Removes the block from every tier. True if there was something. kFailedPrecondition if it is
+// leased and leased blocks are refused.
+Result<bool> remove_block(CacheState& state, const BlockHash& hash, Leased leased);
 
 // A caller found the block unusable: out of memory, and its file aside. True if there was
 // something.

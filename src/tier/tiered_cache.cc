@@ -8,6 +8,7 @@
 #include "tier/block_writer.h"
 #include "tier/compatibility.h"
 #include "tier/identity_record.h"
+#include "tier/leases.h"
 #include "tier/model_stats.h"
 #include "tier/preload.h"
 #include "tier/reconcile.h"
@@ -127,16 +128,13 @@ Result<std::vector<LayerState>> TieredCache::load_block(const BlockHash& key) {
 }
 
 Result<LoadedBlock> TieredCache::load_block_with_info(const BlockHash& key, bool promote) {
-  return std::move(load({&key, 1}, BatchMode::kEach, promote).front());
+  return std::move(load_blocks({&key, 1}, BatchMode::kEach, {promote, {}}).front());
 }
 
-BatchResult TieredCache::load_blocks(std::span<const BlockHash> keys, BatchMode mode) {
-  return load(keys, mode, true);
-}
-
-BatchResult TieredCache::load(std::span<const BlockHash> keys, BatchMode mode, bool promote) {
+BatchResult TieredCache::load_blocks(std::span<const BlockHash> keys, BatchMode mode,
+                                     const LoadOptions& how) {
   const CallGate::Pass pass(state_->gate);
-  if (pass) return loader_.load(keys, mode, promote);
+  if (pass) return loader_.load(keys, mode, how);
   const Status closed(Code::kFailedPrecondition, MissReason::kClosed, "the cache is closed");
   BatchResult results(mode == BatchMode::kPrefix ? std::min<size_t>(keys.size(), 1) : keys.size(),
                       closed);
@@ -189,10 +187,23 @@ std::optional<BlockMeta> TieredCache::block_meta(const BlockHash& key) const {
   return meta;
 }
 
-Result<bool> TieredCache::delete_block(const BlockHash& key) {
+Result<Lease> TieredCache::lease(std::span<const BlockHash> keys, Duration ttl,
+                                 std::string_view owner) {
   const CallGate::Pass pass(state_->gate);
   if (!pass) return closed_status();
-  return remove_block(*state_, key);
+  KVKEEP_TRY_ASSIGN(Lease lease, lease_blocks(state_, keys, ttl, owner));
+  if (lease.size() < keys.size()) {
+    // One that is served again by now, or only on trial, is not promised.
+    const Explanation end = loader_.explain(keys[lease.size()]);
+    lease.set_end(end.reason.value_or(MissReason::kSuspect));
+  }
+  return lease;
+}
+
+Result<bool> TieredCache::delete_block(const BlockHash& key, bool force) {
+  const CallGate::Pass pass(state_->gate);
+  if (!pass) return closed_status();
+  return remove_block(*state_, key, force ? Leased::kRemove : Leased::kRefuse);
 }
 
 Result<bool> TieredCache::report_bad(const BlockHash& key) {

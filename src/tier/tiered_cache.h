@@ -35,12 +35,15 @@ class TieredCache final : public TieredBlockCache {
   Result<SaveOutcome> save_block(const BlockHash& key, BlockInput block) override;
   Result<std::vector<LayerState>> load_block(const BlockHash& key) override;
   Result<LoadedBlock> load_block_with_info(const BlockHash& key, bool promote = true) override;
-  BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode) override;
+  BatchResult load_blocks(std::span<const BlockHash> keys, BatchMode mode,
+                          const LoadOptions& how = {}) override;
   size_t preload(std::span<const BlockHash> keys) override;
   bool has_block(const BlockHash& key) const override;
   Explanation why(const BlockHash& key) const override;
   std::optional<BlockMeta> block_meta(const BlockHash& key) const override;
-  Result<bool> delete_block(const BlockHash& key) override;
+  Result<Lease> lease(std::span<const BlockHash> keys, Duration ttl,
+                      std::string_view owner) override;
+  Result<bool> delete_block(const BlockHash& key, bool force = false) override;
   Result<bool> report_bad(const BlockHash& key) override;
   size_t clear_hot(HotClear how) override;
   uint64_t shrink_hot_to(uint64_t bytes, const HashSet& keep = {}) override;
@@ -73,7 +76,6 @@ class TieredCache final : public TieredBlockCache {
 
  private:
   explicit TieredCache(std::shared_ptr<CacheState> state);
-  BatchResult load(std::span<const BlockHash> keys, BatchMode mode, bool promote);
   CloseReport shut(Duration limit);
   std::vector<BlockHash> abandon_unwritten(const std::vector<BlockHash>& failed);
   void close_store(Duration deadline, bool calls_have_left);
