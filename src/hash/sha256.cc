@@ -6,10 +6,20 @@
 
 namespace kvkeep {
 
+namespace {
+
+// Looking the algorithm up costs more than digesting a short message, so it is done once.
+const EVP_MD* algorithm() {
+  static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return found != nullptr ? found : EVP_sha256();  // The latter is looked up at every use.
+}
+
+}  // namespace
+
 void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  ok_ = context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1;
+  ok_ = context_ != nullptr && EVP_DigestInit_ex(context_.get(), algorithm(), nullptr) == 1;
 }
 
 void Sha256::start() {
@@ -35,6 +45,11 @@ Result<Sha256::Digest> Sha256::finish() {
                                   nullptr) == 1;
   if (!ok_) return Status(Code::kInternal, "SHA-256: OpenSSL failed");
   return digest;
+}
+
+Result<BlockHash> Sha256::finish_key() {
+  KVKEEP_TRY_ASSIGN(const Digest digest, finish());
+  return BlockHash::from_bytes(digest);
 }
 
 }  // namespace kvkeep

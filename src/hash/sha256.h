@@ -32,6 +32,8 @@ class Sha256 {
   void add_u32(uint32_t value);  // Little-endian.
   // The digest of everything added since start().
   Result<Digest> finish();
+  // The same as a key.
+  Result<BlockHash> finish_key();
 
  private:
   struct Free {
