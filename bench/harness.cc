@@ -63,6 +63,9 @@ void compare(const Contest& contest, double seconds) {
   if (contest.bytes > 0) {
     std::snprintf(more, sizeof more, "%.2f GB/s, %zu runs", contest.bytes / median_ours / 1e9,
                   ours.size());
+  } else if (contest.tokens > 0) {
+    std::snprintf(more, sizeof more, "%.1f M tokens/s, %zu runs",
+                  contest.tokens / median_ours / 1e6, ours.size());
   } else {
     std::snprintf(more, sizeof more, "%zu runs", ours.size());
   }

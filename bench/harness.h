@@ -18,6 +18,7 @@ struct Contest {
   std::function<void()> prepare = [] {};
   double bytes = 0;  // Moved by one run; 0 where a rate makes no sense.
   int runs_per_sample = 1;
+  double tokens = 0;  // Of one run, where that is the rate to show.
 };
 
 // Runs it for about `seconds` and prints one line.
@@ -31,6 +32,7 @@ void measure(const std::string& name, double count, const std::function<void()>&
 void require(bool right, const std::string& what);
 
 // The parts of the benchmark.
+void bench_keys();
 void bench_memory(const std::string& directory);
 void bench_disk(const std::string& directory);
 void bench_open(const std::string& directory, bool large);

@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   std::printf("medians of runs that took turns; ratio: kvkeep / baseline\n");
+  kvkeep::bench::bench_keys();
   kvkeep::bench::bench_memory(directory);
   kvkeep::bench::bench_disk(directory);
   kvkeep::bench::bench_open(directory, large);

@@ -68,4 +68,14 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+uint32_t take_utf8_point(std::string_view text, size_t& i) {
+  const auto lead = static_cast<unsigned char>(text[i++]);
+  if (lead < 0x80) return lead;
+  const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+  uint32_t point = lead & (0x3fu >> more);
+  for (int k = 0; k < more; ++k)
+    point = point << 6 | (static_cast<unsigned char>(text[i++]) & 0x3f);
+  return point;
+}
+
 }  // namespace kvkeep

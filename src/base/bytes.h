@@ -42,5 +42,7 @@ bool from_hex(std::string_view hex, std::string& out);
 
 // No overlong forms, no surrogates, nothing beyond U+10FFFF.
 bool is_valid_utf8(std::string_view text);
+// The code point at text[i]; moves i behind it. REQUIRES: `text` is UTF-8.
+uint32_t take_utf8_point(std::string_view text, size_t& i);
 
 }  // namespace kvkeep

@@ -26,7 +26,12 @@ std::string hex(const Result<BlockHash>& key) {
   return key.ok() ? key->to_hex() : key.status().to_string();
 }
 
-BlockHash root_of(const Namespace& fields) { return *chain_root(fields); }
+BlockHash root_of(const Namespace& fields) { return *KeyChain::open(fields)->root(); }
+
+Result<BlockHash> first_key(const Namespace& fields, const Tokens& tokens,
+                            const Extras& extras = {}) {
+  return KeyChain::open(fields)->next({}, tokens, extras);
+}
 
 std::vector<std::string> keys_of(const Tokens& tokens, const ChainOptions& options) {
   const auto keys = chain_keys(tokens, options);
@@ -38,23 +43,30 @@ std::vector<std::string> keys_of(const Tokens& tokens, const ChainOptions& optio
 
 TEST(ChainKeys, PublishedVectorsHold) {
   testing::proves("RUL-19");
-  EXPECT_EQ(hex(chain_root({})),
+  EXPECT_EQ(root_of({}).to_hex(),
             "f709609f5b906d8c174099116e461ab20b80e154595a261163537ca831346bb1");
-  const auto root = chain_root({{"model", "org/モデル"}, {"salt", "t1"}});
-  EXPECT_EQ(hex(root), "ac8fcc20d53bf931cf654678745ab9cf6e05ebf219fa991e2fd859d7d90f2889");
-  const auto first = chain_key(*root, Tokens{1, 2, 3, 4});
+  const auto chain = KeyChain::open({{"model", "org/モデル"}, {"salt", "t1"}});
+  EXPECT_EQ(chain->root()->to_hex(),
+            "ac8fcc20d53bf931cf654678745ab9cf6e05ebf219fa991e2fd859d7d90f2889");
+  const auto first = chain->next({}, Tokens{1, 2, 3, 4});
   EXPECT_EQ(hex(first), "d215ddaab830c9bbf5021136eb94a39b152b5e8104a956bdd3e0141d5e49aa1b");
   const Extras extras = {"img:ab", bytes_of({0x00, 0xff}), int64_t{-1}};
-  EXPECT_EQ(hex(chain_key(*first, Tokens{5, 6, 7, 4294967295}, extras)),
+  EXPECT_EQ(hex(chain->next(*first, Tokens{5, 6, 7, 4294967295}, extras)),
             "f28774e7be39f374fc7f54860589130e41e889e388ccb9263d066e9933f3704d");
-  EXPECT_EQ(hex(chain_key(root_of({}), Tokens{0})),
+  EXPECT_EQ(hex(first_key({}, Tokens{0})),
             "4dd39cd12c3b17ef3b84cd0aa5f72a860064b1fd44b7f18021d5120ad5bb2b46");
+}
+
+TEST(ChainKeys, ARootIsTheParentOfAFirstBlock) {
+  const auto chain = KeyChain::open({{"model", "m"}});
+  EXPECT_EQ(hex(chain->next(chain->root(), Tokens{1})), hex(chain->next({}, Tokens{1})));
 }
 
 ChainOptions random_options(std::mt19937& random) {
   ChainOptions options;
   options.block_size = 1 + random() % 40;
   options.partial = random() % 2 == 0;
+  if (random() % 2 == 0) options.recipe = KeyRecipe::kOmlx1;
   if (random() % 2 == 0) options.fields["model"] = std::to_string(random());
   options.extras.resize(random() % 4);
   for (Extras& extras : options.extras) {
@@ -66,13 +78,14 @@ ChainOptions random_options(std::mt19937& random) {
 std::vector<std::string> keys_one_by_one(std::span<const uint32_t> rest,
                                          const ChainOptions& options) {
   std::vector<std::string> keys;
-  BlockHash parent = root_of(options.fields);
+  const KeyChain chain = *KeyChain::open(options.fields, options.recipe);
+  std::optional<BlockHash> parent;
   for (size_t block = 0; !rest.empty(); ++block) {
     const auto own = rest.first(std::min<size_t>(rest.size(), options.block_size));
     if (own.size() < options.block_size && !options.partial) break;
     parent =
-        *chain_key(parent, own, block < options.extras.size() ? options.extras[block] : Extras{});
-    keys.push_back(parent.to_hex());
+        *chain.next(parent, own, block < options.extras.size() ? options.extras[block] : Extras{});
+    keys.push_back(parent->to_hex());
     rest = rest.subspan(own.size());
   }
   return keys;
@@ -131,7 +144,7 @@ TEST(ChainKeys, DifferentNamespacesNeverRunTogether) {
   };
   std::map<std::string, size_t> seen;
   for (size_t i = 0; i < spaces.size(); ++i) {
-    const auto [other, fresh] = seen.emplace(hex(chain_root(spaces[i])), i);
+    const auto [other, fresh] = seen.emplace(root_of(spaces[i]).to_hex(), i);
     EXPECT_TRUE(fresh) << i << " equals " << other->second;
   }
 }
@@ -169,7 +182,7 @@ TEST(ChainKeys, DifferentTokensAndExtrasNeverRunTogether) {
   };
   std::map<std::string, size_t> seen;
   for (size_t i = 0; i < cases.size(); ++i) {
-    const auto key = chain_key(root_of({}), cases[i].tokens, cases[i].extras);
+    const auto key = first_key({}, cases[i].tokens, cases[i].extras);
     const auto [other, fresh] = seen.emplace(hex(key), i);
     EXPECT_TRUE(fresh) << i << " equals " << other->second;
   }
@@ -194,19 +207,27 @@ TEST(ChainKeys, OnlyWhatCannotBeAKeyIsRefused) {
   ChainOptions bad_extra{.block_size = 1};
   bad_extra.extras = {{Extra(broken)}};
   const std::vector<std::pair<Status, std::string>> refused = {
-      {chain_root({{broken, "a"}}).status(), "name"},
-      {chain_root({{"model", broken}}).status(), "model"},
-      {chain_root({{"model", "\xed\xa0\x80"}}).status(), "UTF-8"},
-      {chain_key(short_parent, Tokens{1}).status(), "parent"},
-      {chain_key(root_of({}), Tokens{1}, Extras{Extra(broken)}).status(), "text extra"},
+      {KeyChain::open({{broken, "a"}}).status(), "name"},
+      {KeyChain::open({{"model", broken}}).status(), "model"},
+      {KeyChain::open({{"model", "\xed\xa0\x80"}}).status(), "UTF-8"},
+      {KeyChain::open({})->next(short_parent, Tokens{1}).status(), "parent"},
+      {first_key({}, Tokens{1}, {Extra(broken)}).status(), "text extra"},
       {chain_keys(Tokens{1}, no_size).status(), "block_size"},
       {chain_keys(Tokens{1}, bad_extra).status(), "text extra"},
+      {key_recipe_from_name("omlx").status(), "kvkeep-1 and omlx-1"},
   };
   for (const auto& [status, word] : refused) {
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << word;
     EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
   }
-  EXPECT_TRUE(chain_key(root_of({}), Tokens{1}, Extras{Extra(bytes_of({0xff}))}).ok());
+  EXPECT_TRUE(first_key({}, Tokens{1}, {Extra(bytes_of({0xff}))}).ok());
+}
+
+TEST(ChainKeys, RecipesHaveNames) {
+  for (const KeyRecipe recipe : {KeyRecipe::kKvkeep1, KeyRecipe::kOmlx1}) {
+    EXPECT_EQ(*key_recipe_from_name(name_of(recipe)), recipe);
+  }
+  EXPECT_NE(name_of(KeyRecipe::kKvkeep1), name_of(KeyRecipe::kOmlx1));
 }
 
 }  // namespace

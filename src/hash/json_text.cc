@@ -51,17 +51,6 @@ void append_point(std::string& out, uint32_t point) {
   }
 }
 
-// The code point at text[i]; moves i behind it. REQUIRES: `text` is UTF-8.
-uint32_t take_point(std::string_view text, size_t& i) {
-  const auto lead = static_cast<unsigned char>(text[i++]);
-  if (lead < 0x80) return lead;
-  const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-  uint32_t point = lead & (0x3fu >> more);
-  for (int k = 0; k < more; ++k)
-    point = point << 6 | (static_cast<unsigned char>(text[i++]) & 0x3f);
-  return point;
-}
-
 // A finite double as its shortest digits d1 d2 … dn and the decimal exponent of d1.
 struct Decimal {
   bool negative = false;
@@ -118,7 +107,7 @@ std::string_view item_separator(JsonStyle style) {
 bool append_json_string(std::string& out, std::string_view text) {
   if (!is_valid_utf8(text)) return false;
   out += '"';
-  for (size_t i = 0; i < text.size();) append_point(out, take_point(text, i));
+  for (size_t i = 0; i < text.size();) append_point(out, take_utf8_point(text, i));
   out += '"';
   return true;
 }
