@@ -81,6 +81,9 @@ typedef struct kvkeep_chain_options {
   size_t num_fields;
   uint32_t block_size;  // Tokens of a full block; at least 1.
   int32_t partial;      // Not 0: also the key of a shorter last block.
+  // How keys are made: "kvkeep-1", also if NULL; "omlx-1" for directories of oMLX, whose only field
+  // is "model".
+  const char* recipe;
 } kvkeep_chain_options;
 
 typedef struct kvkeep_keys kvkeep_keys;

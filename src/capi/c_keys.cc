@@ -6,13 +6,21 @@ namespace kvkeep::capi {
 namespace {
 
 constexpr size_t kFirstSize =
-    offsetof(kvkeep_chain_options, partial) + sizeof(kvkeep_chain_options::partial);
+    offsetof(kvkeep_chain_options, recipe) + sizeof(kvkeep_chain_options::recipe);
 static_assert(kFirstSize == sizeof(kvkeep_chain_options), "padding at the end hides new fields");
+
+Result<KeyRecipe> to_recipe(const char* name) {
+  if (name == nullptr) return KeyRecipe::kKvkeep1;
+  const auto recipe = key_recipe_from_name(name);
+  if (recipe.ok()) return recipe;
+  return invalid("options.recipe: " + recipe.status().message());
+}
 
 Result<ChainOptions> to_chain_options(const kvkeep_chain_options* given) {
   KVKEEP_TRY_ASSIGN(const kvkeep_chain_options read, read_struct(given, kFirstSize, "options"));
   ChainOptions options;
   KVKEEP_TRY_ASSIGN(options.fields, to_fields(read.fields, read.num_fields, "options.fields"));
+  KVKEEP_TRY_ASSIGN(options.recipe, to_recipe(read.recipe));
   options.block_size = read.block_size;
   options.partial = read.partial != 0;
   return options;

@@ -67,6 +67,51 @@ static kvkeep_keys* chain(uint32_t num_tokens) {
   return keys;
 }
 
+/* The keys of the tokens 1, 2, … 8 in blocks of four. */
+static kvkeep_keys* two_keys(const char* recipe, const kvkeep_field* fields, size_t num_fields) {
+  static const uint32_t tokens[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  kvkeep_chain_options options = {0};
+  kvkeep_keys* keys;
+  options.struct_size = sizeof options;
+  options.recipe = recipe;
+  options.fields = fields;
+  options.num_fields = num_fields;
+  options.block_size = 4;
+  OK(kvkeep_chain_keys(tokens, 8, &options, &keys));
+  CHECK(kvkeep_keys_count(keys) == 2);
+  return keys;
+}
+
+static void check_key(const kvkeep_keys* keys, size_t which, const char* hex) {
+  const kvkeep_key key = kvkeep_keys_data(keys)[which];
+  char text[65];
+  size_t i;
+  CHECK(key.size == 32);
+  for (i = 0; i < key.size; ++i) {
+    snprintf(text + 2 * i, 3, "%02x", ((const unsigned char*)key.data)[i]);
+  }
+  CHECK(strcmp(text, hex) == 0);
+}
+
+static void check_published_keys(void) {
+  static const kvkeep_field model[1] = {{"model", "test-model"}};
+  static const kvkeep_field salted[2] = {{"model", "org/\xe3\x83\xa2\xe3\x83\x87\xe3\x83\xab"},
+                                         {"salt", "t1"}};
+  kvkeep_keys* keys = two_keys("omlx-1", model, 1);
+  check_key(keys, 0, "eccd492fb02022cf654b44da617cf8fb3caa40d7ae912bc473a99850f294f768");
+  check_key(keys, 1, "ee54080dd391db972147df525bb9e7d56d4c7f74383510a2390dda6aca49b42d");
+  kvkeep_keys_free(keys);
+  keys = two_keys("omlx-1", NULL, 0);
+  check_key(keys, 0, "2feaaca2a94b2a2dee4d7445e77309c19ddacd3b61c00b07a3517825a3661443");
+  kvkeep_keys_free(keys);
+  keys = two_keys("kvkeep-1", salted, 2);
+  check_key(keys, 0, "d215ddaab830c9bbf5021136eb94a39b152b5e8104a956bdd3e0141d5e49aa1b");
+  kvkeep_keys_free(keys);
+  keys = two_keys(NULL, salted, 2);
+  check_key(keys, 0, "d215ddaab830c9bbf5021136eb94a39b152b5e8104a956bdd3e0141d5e49aa1b");
+  kvkeep_keys_free(keys);
+}
+
 /* A block of a full pair, and of a pair whose keys are a transposed view and whose values are
  * absent. */
 static kvkeep_block_input block_of(kvkeep_layer layers[kLayers], kvkeep_tensor tensors[4]) {
@@ -306,11 +351,31 @@ static void misuse_save(kvkeep_cache* cache, kvkeep_key key) {
   REFUSED(kvkeep_save(cache, key, &block, NULL), KVKEEP_INVALID_ARGUMENT, "struct_size");
 }
 
+static void misuse_keys(void) {
+  const kvkeep_field adapter = {"adapter", "a"};
+  kvkeep_chain_options options = {0};
+  kvkeep_keys* keys;
+  options.struct_size = sizeof options;
+  REFUSED(kvkeep_chain_keys(NULL, 0, &options, &keys), KVKEEP_INVALID_ARGUMENT, "block_size");
+  options.block_size = 1;
+  REFUSED(kvkeep_chain_keys(NULL, 1, &options, &keys), KVKEEP_INVALID_ARGUMENT, "tokens: NULL");
+  options.recipe = "omlx";
+  REFUSED(kvkeep_chain_keys(NULL, 0, &options, &keys), KVKEEP_INVALID_ARGUMENT,
+          "options.recipe: 'omlx'");
+  options.recipe = "omlx-1";
+  options.fields = &adapter;
+  options.num_fields = 1;
+  REFUSED(kvkeep_chain_keys(NULL, 0, &options, &keys), KVKEEP_INVALID_ARGUMENT, "adapter");
+  options.num_fields = 0;
+  OK(kvkeep_chain_keys(NULL, 0, &options, &keys));
+  CHECK(kvkeep_error_message()[0] == '\0' && kvkeep_error_reason()[0] == '\0');
+  CHECK(kvkeep_keys_count(keys) == 0);
+  kvkeep_keys_free(keys);
+}
+
 static void misuse_the_rest(kvkeep_cache* cache, kvkeep_key key) {
-  kvkeep_chain_options chain_options = {0};
   kvkeep_block* block;
   kvkeep_block* blocks[2];
-  kvkeep_keys* keys;
   kvkeep_layer layer;
   size_t count;
   REFUSED(kvkeep_load(cache, key, NULL), KVKEEP_INVALID_ARGUMENT, "block: NULL");
@@ -324,15 +389,6 @@ static void misuse_the_rest(kvkeep_cache* cache, kvkeep_key key) {
   REFUSED(kvkeep_flush(NULL, 0, NULL, NULL), KVKEEP_INVALID_ARGUMENT, "cache: NULL");
   REFUSED(kvkeep_stats_read(cache, NULL), KVKEEP_INVALID_ARGUMENT, "stats: NULL");
   REFUSED(kvkeep_block_layer(NULL, 0, &layer), KVKEEP_INVALID_ARGUMENT, "block: NULL");
-  chain_options.struct_size = sizeof chain_options;
-  REFUSED(kvkeep_chain_keys(NULL, 0, &chain_options, &keys), KVKEEP_INVALID_ARGUMENT, "block_size");
-  chain_options.block_size = 1;
-  REFUSED(kvkeep_chain_keys(NULL, 1, &chain_options, &keys), KVKEEP_INVALID_ARGUMENT,
-          "tokens: NULL");
-  OK(kvkeep_chain_keys(NULL, 0, &chain_options, &keys));
-  CHECK(kvkeep_error_message()[0] == '\0' && kvkeep_error_reason()[0] == '\0');
-  CHECK(kvkeep_keys_count(keys) == 0);
-  kvkeep_keys_free(keys);
   kvkeep_keys_free(NULL);
   kvkeep_block_free(NULL);
   kvkeep_stats_free(NULL);
@@ -353,6 +409,8 @@ int main(int argc, char** argv) {
   CHECK(argc == 2);
   for (i = 0; i < sizeof numbers / sizeof(float); ++i) ((float*)numbers)[i] = (float)i;
   misuse_open(argv[1]);
+  check_published_keys();
+  misuse_keys();
   chained = chain(3 * kTokens + 5);
   keys = kvkeep_keys_data(chained);
   CHECK(kvkeep_keys_count(chained) == 3 && keys[2].size == 32);

@@ -33,7 +33,7 @@ Ended run_c_program(const std::filesystem::path& store) {
 }
 
 TEST(CApi, ServesACProgramThatSavesReopensLoadsAndMisusesIt) {
-  testing::proves("RUL-35");
+  testing::proves("RUL-19", "RUL-35");
   const testing::TempDir dir;
   const Ended ended = run_c_program(dir.path() / "store");
   EXPECT_EQ(ended.status, 0);
