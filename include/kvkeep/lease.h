@@ -5,7 +5,8 @@
 //
 // A leased block is neither evicted nor swept until every lease on it is released or has expired,
 // and delete_block() refuses it unless forced. It may still vanish: forgotten, found damaged,
-// cleared, or removed from outside. Leases live in this process; a loaded block needs none.
+// cleared, removed from outside, or not written yet and without room beside other leased blocks.
+// Leases live in this process; a loaded block needs none.
 //
 // Threads:   one thread at a time each.
 // Ownership: a lease may outlive its cache.

@@ -52,6 +52,7 @@ struct PendingBlock {
 struct HotBlock {
   uint64_t generation = 0;  // Of this stay in RAM: what the budget knows it by.
   bool dirty = false;       // No file holds it, and one should.
+  bool ram_only = false;    // No file may hold it.
   ImagePtr image;
   LayoutPtr layout;
 };
@@ -74,7 +75,8 @@ struct BlockFile {
 // Who uses a served block just now (contract RUL-41). Void once it is not served any more.
 struct LeaseMark {
   uint32_t holders = 0;
-  Duration until{};  // The latest of their ends.
+  Duration until{};     // The latest of their ends.
+  uint32_t saving = 0;  // Saves of blocks that continue this one.
 };
 
 struct Entry {
@@ -90,6 +92,8 @@ struct Entry {
     return hot != nullptr || pending != nullptr || durable;
   }
   bool leased(Duration now) const { return lease.holders > 0 && now < lease.until; }
+  // Eviction passes it over.
+  bool stays(Duration now) const { return lease.saving > 0 || leased(now); }
   // Also a suspect file is tried again after a while.
   bool loadable(Duration now) const {
     return servable() || (file.state == FileState::kDurable && now >= file.suspect_until);

@@ -63,7 +63,14 @@ Result<SaveOutcome> BlockSaver::look_and_store(const BlockHash& hash, BlockInput
   adopt_from(state_, input);
   const ExpectationPtr expected = state_.expectation.get();
   if (is_present(hash)) return save_present(hash, input);
+  if (Status s = can_be_reached(state_, input.parent); !s.ok()) {
+    state_.departed.remember(hash, MissReason::kEvicted);  // So that the next one knows.
+    return count(std::move(s));
+  }
+  const SparedParent spared(state_.index, input.parent);
   const bool hot = keeps_hot(input);
+  if (state_.has_disk() && input.residency == Residency::kAny)
+    state_.hot.want_files_up_from(input.parent);
   if (Status s = complete(input, *expected); !s.ok()) return count(std::move(s));
   Result<ImagePtr> image = encode(hash, input, *expected);
   if (!image.ok()) return count(image.status());

@@ -93,7 +93,8 @@ WriteEnd BlockWriter::recover(Job& job) {
 }
 
 WriteEnd BlockWriter::write(Job& job) {
-  Status failed = write_temp(job);
+  Status failed = can_be_reached(state_, job.image->header().info.parent);
+  if (failed.ok()) failed = write_temp(job);
   if (failed.ok()) failed = settle_charge(job);
   if (failed.ok() && begin_commit(job)) return commit(job);
   discard(job);
@@ -265,6 +266,8 @@ WriteEnd BlockWriter::give_up(Job& job, const Status& why) {
     locked.notify();
   }
   Refusal reason = why.refusal().value_or(Refusal::kIo);
+  if (reason == Refusal::kNoSpace && !still_hot)
+    state_.departed.remember(job.write.hash, MissReason::kEvicted);
   if (is_full(why)) {
     reason = full_disk_.reason(why);
     state_.disk_space->drop();

@@ -145,5 +145,59 @@ TEST_F(EvictionTest, AFileThatCannotBeUnlinkedKeepsItsPlaceInTheOrder) {
   EXPECT_EQ(present(1, 5), "3 4 5 ");
 }
 
+TEST_F(EvictionTest, AConversationLargerThanTheStoreKeepsItsBeginning) {
+  proves("RUL-27");
+  open_for_blocks(3);
+  save(child(1, 100));
+  for (uint64_t k = 2; k <= 6; ++k) {
+    EXPECT_EQ(store_.save(child(k, k - 1)), k <= 4 ? "queued" : "no_space");
+    store_.executor->run_all();
+  }
+  EXPECT_EQ(present(1, 6), "1 2 3 ");
+  EXPECT_EQ(stats().refused(Refusal::kNoSpace), 3u);
+  EXPECT_EQ(stats().evictions, 0u);
+}
+
+TEST_F(EvictionTest, RoomForABlockIsNotMadeAtTheCostOfTheOneItContinues) {
+  proves("RUL-27", "RUL-41");
+  open_for_blocks(2);
+  save(child(1, 100));
+  save(child(2, 100));
+  const auto held =
+      store_.cache->lease(std::vector<BlockHash>{key_of(2)}, std::chrono::hours(1), "");
+  ASSERT_EQ(store_.save(child(3, 1)), "queued");
+  store_.executor->run_all();
+  EXPECT_EQ(present(1, 3), "1 2 ");
+}
+
+TEST_F(EvictionTest, WhatContinuesABlockThatFoundNoRoomIsNotWrittenEither) {
+  proves("RUL-27");
+  open_for_blocks(2);
+  save(child(1, 100));
+  save(child(2, 1));
+  ASSERT_EQ(store_.save(child(3, 2)), "queued");
+  ASSERT_EQ(store_.save(child(4, 3)), "queued");
+  ASSERT_TRUE(store_.executor->run(1));  // 3 finds no room.
+  EXPECT_TRUE(*store_.cache->delete_block(key_of(2)));
+  store_.executor->run_all();
+  EXPECT_EQ(present(1, 4), "1 ");
+}
+
+TEST_F(EvictionTest, ABlockWhoseFileHasGoneIsWrittenAgainForOneThatContinuesIt) {
+  proves("RUL-27");
+  store_.options.hot_max_bytes = 1 << 20;
+  store_.options.write_back = false;
+  open_for_blocks(2);
+  save(child(1, 100));
+  EXPECT_EQ(store_.load(child(1, 100)), "disk");  // Hot from here on.
+  save(child(2, 100));
+  save(child(3, 100));  // The file of block 1 leaves; its copy in RAM stays.
+  ASSERT_EQ(stats().evictions, 1u);
+  ASSERT_TRUE(store_.cache->has_block(key_of(1)));
+  save(child(4, 1));
+  store_.restart();
+  EXPECT_EQ(present(1, 4), "1 4 ");
+}
+
 }  // namespace
 }  // namespace kvkeep

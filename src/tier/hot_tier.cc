@@ -58,7 +58,8 @@ HotTier::Kept HotTier::keep_new(const BlockHash& hash, const ImagePtr& image,
   if (image->ram_bytes() > max_bytes()) return Kept::kNoRoom;
   const double now = state_.clock().wall();
   const bool dirty = !state_.options.hot_only && residency == Residency::kAny;
-  auto hot = std::make_unique<HotBlock>(HotBlock{generation, dirty, image, layout});
+  const bool ram_only = residency == Residency::kHotOnly;
+  auto hot = std::make_unique<HotBlock>(HotBlock{generation, dirty, ram_only, image, layout});
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kQueueWait);
   if (!put.stored) return Kept::kNoRoom;
   Stay stay(*this, hash, *hot);
@@ -93,15 +94,26 @@ void HotTier::want_file(const BlockHash& hash) {
                     entry->hot->generation == looked.generation;
   if (same) {
     entry->hot->dirty = true;
+    entry->hot->ram_only = false;
   } else {
     dirty_.remove(looked.generation);
+  }
+}
+
+// Its file was evicted while the copy in RAM was still in use. On disk it would be missed.
+void HotTier::want_files_up_from(std::optional<BlockHash> hash) {
+  while (hash) {
+    const Looked looked = look(*hash);
+    if (!looked.last_copy || looked.ram_only) return;
+    want_file(*hash);
+    hash = looked.image->header().info.parent;
   }
 }
 
 bool HotTier::promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation) {
   const uint64_t generation = ++last_generation_;
   if (image->ram_bytes() > max_bytes()) return false;
-  auto hot = std::make_unique<HotBlock>(HotBlock{generation, false, image, {}});
+  auto hot = std::make_unique<HotBlock>(HotBlock{generation, false, false, image, {}});
   const auto put = budget_->put(self_, hash, image->ram_bytes(), generation, Patience::kNone);
   if (!put.stored) return false;
   bool same = false;
@@ -148,7 +160,8 @@ HotTier::Looked HotTier::look(const BlockHash& hash) {
                 state_.index.order().has_children(entry->order)};
   if (entry->pending != nullptr) looked.found = Found::kBeingWritten;
   looked.last_copy = looked.found == Found::kClean && entry->file.state != FileState::kDurable;
-  looked.leased = entry->leased(state_.clock().mono());
+  looked.ram_only = hot.ram_only;
+  looked.stays = entry->stays(state_.clock().mono());
   return looked;
 }
 
@@ -159,8 +172,8 @@ bool HotTier::give_up(const BlockHash& hash, uint64_t generation, Patience patie
   const Looked looked = look(hash);
   if (looked.found == Found::kGone || looked.generation != generation) return true;
   if (looked.found == Found::kBeingWritten) return false;
-  if (looked.last_copy && (looked.leased || looked.has_children)) {
-    if (state_.options.hot_only && !looked.leased) give_up_a_leaf();
+  if (looked.last_copy && (looked.stays || looked.has_children)) {
+    if (state_.options.hot_only && !looked.stays) give_up_a_leaf();
     return look(hash).generation != generation;
   }
   const bool left =
@@ -172,7 +185,7 @@ bool HotTier::give_up(const BlockHash& hash, uint64_t generation, Patience patie
 void HotTier::give_up_a_leaf() {
   for (const BlockHash& hash : state_.index.order().oldest(kLeavesTried)) {
     const Looked looked = look(hash);
-    if (looked.found != Found::kClean || looked.leased) continue;
+    if (looked.found != Found::kClean || looked.stays) continue;
     drop(hash, looked.generation);
     return count_eviction(hash, *looked.image);
   }
@@ -209,7 +222,7 @@ bool HotTier::drop(const BlockHash& hash, uint64_t generation) {
 }
 
 bool HotTier::spill(const BlockHash& hash, const Looked& looked, Patience patience) {
-  if (!can_be_written(hash, looked)) return !looked.leased && drop(hash, looked.generation);
+  if (!can_be_written(hash, looked)) return !looked.stays && drop(hash, looked.generation);
   const Duration wait =
       patience == Patience::kQueueWait ? state_.options.queue_wait : Duration::zero();
   const auto ticket =

@@ -45,8 +45,10 @@ class HotTier final : public HotOwner {
   // not fit what the cache expects by now; `seen` is what it was checked against.
   Kept keep_new(const BlockHash& hash, const ImagePtr& image, const LayoutPtr& layout,
                 const Expectation& seen, Residency residency);
-  // A block that was to stay in RAM only shall have a file after all.
+  // A block of which only a clean copy in RAM is left shall have a file: because a save allows it
+  // now, or because blocks that continue it get one (then those that it continues, too).
   void want_file(const BlockHash& hash);
+  void want_files_up_from(std::optional<BlockHash> hash);
   // Keeps a block that was read as `file_generation`, unless it has left or changed since. Waits
   // for nothing; without room it is not kept.
   bool promote(const BlockHash& hash, const ImagePtr& image, uint64_t file_generation);
@@ -85,7 +87,8 @@ class HotTier final : public HotOwner {
     ImagePtr image;
     bool has_children = false;  // A block that continues it is known.
     bool last_copy = false;     // And no file shall be written.
-    bool leased = false;
+    bool ram_only = false;
+    bool stays = false;  // Leased, or a block that continues it is being saved.
   };
   // What becomes of the hot image when the block goes to the write queue.
   enum class Move : uint8_t { kStays, kLeaves };

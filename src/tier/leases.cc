@@ -104,6 +104,24 @@ Result<Lease> lease_blocks(const std::shared_ptr<CacheState>& state,
   return Lease(std::move(blocks), std::move(hold));
 }
 
+SparedParent::SparedParent(BlockIndex& index, const std::optional<BlockHash>& parent)
+    : index_(index), parent_(parent) {
+  if (!parent_) return;
+  LockedEntry locked(index_, *parent_);
+  Entry* entry = locked.get();
+  if (entry == nullptr || !entry->servable()) return;
+  ++entry->lease.saving;
+  tenure_ = entry->tenure;
+}
+
+SparedParent::~SparedParent() {
+  if (tenure_ == 0) return;
+  LockedEntry locked(index_, *parent_);
+  Entry* entry = locked.get();
+  if (entry != nullptr && entry->tenure == tenure_ && entry->lease.saving > 0)
+    --entry->lease.saving;
+}
+
 Status leased_status(const CacheState& state, const BlockHash& hash) {
   const std::string owner = state.leases.owner_of(hash);
   return Status(Code::kFailedPrecondition, "block " + hash.short_hex() + " is leased" +

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
 #include "base/mutex.h"
+#include "index/block_index.h"
 #include "kvkeep/block_hash.h"
 #include "kvkeep/environment.h"
 #include "kvkeep/lease.h"
@@ -39,6 +41,22 @@ class LeaseBook {
 // TieredBlockCache::lease(), while the cache is open. The end's reason is left to the caller.
 Result<Lease> lease_blocks(const std::shared_ptr<CacheState>& state,
                            std::span<const BlockHash> keys, Duration ttl, std::string_view owner);
+
+// Keeps a block from eviction while one that continues it is saved, so that room for a child is not
+// made at its parent's cost.
+class SparedParent {
+ public:
+  // Nothing is spared if there is no such block.
+  SparedParent(BlockIndex& index, const std::optional<BlockHash>& parent);
+  ~SparedParent();
+  SparedParent(const SparedParent&) = delete;
+  SparedParent& operator=(const SparedParent&) = delete;
+
+ private:
+  BlockIndex& index_;
+  const std::optional<BlockHash> parent_;
+  uint64_t tenure_ = 0;  // 0: nothing is spared.
+};
 
 // kFailedPrecondition, naming who holds the block.
 Status leased_status(const CacheState& state, const BlockHash& hash);

@@ -140,7 +140,7 @@ TEST_F(LimitTest, WhereNothingCanGoTheBlockIsDroppedByReason) {
   store_.files->plan().fail_every(Op::kUnlink, "", EACCES);
   ASSERT_EQ(store_.save(blk(2)), "queued");
   store_.executor->run_all();
-  EXPECT_EQ(store_.load(blk(2)), "absent");
+  EXPECT_EQ(store_.load(blk(2)), "evicted");
   EXPECT_EQ(stats().refused(Refusal::kNoSpace), 1u);
   EXPECT_EQ(store_.load(blk(1)), "disk");
   EXPECT_EQ(store_.block_bytes(), bytes_);

@@ -25,6 +25,17 @@ Status never_fits(const CacheState& state, uint64_t charge) {
                     format_bytes(state.account->largest_block()));
 }
 
+Status can_be_reached(CacheState& state, const std::optional<BlockHash>& parent) {
+  if (!parent || state.options.eviction == Eviction::kLru) return {};
+  {
+    LockedEntry locked(state.index, *parent);
+    if (locked.get() != nullptr) return {};
+  }
+  if (state.departed.why(*parent) != MissReason::kEvicted) return {};
+  return Status(Code::kResourceExhausted, Refusal::kNoSpace,
+                "block " + parent->short_hex() + ", which it continues, has given room");
+}
+
 Reclaimer::Outcome Reclaimer::evict(const Goal& goal) {
   Outcome outcome;
   while (goal.excess() > 0 && give_up_oldest(goal, outcome)) continue;
@@ -90,7 +101,10 @@ bool Reclaimer::evict_file() {
 }
 
 // Whatever leaves may change the order, so each victim is looked for anew.
+// A block that others continue leaves only where there are none that nothing continues, which is
+// a circle of parents, or where none of those can be unlinked.
 bool Reclaimer::give_up_oldest(const Goal& goal, Outcome& outcome) {
+  outcome.leaf_stays = false;
   for (size_t skip = 0;; skip += kLookAhead) {
     const std::vector<BlockHash> oldest = state_.index.order().oldest(kLookAhead, skip);
     if (oldest.empty()) return false;
@@ -101,6 +115,13 @@ bool Reclaimer::give_up_oldest(const Goal& goal, Outcome& outcome) {
   }
 }
 
+// But for an unlink that failed lately.
+bool Reclaimer::can_leave(const Entry& entry, Victims victims) const {
+  if (entry.busy() || entry.stays(state_.clock().mono())) return false;
+  if (entry.pending == nullptr) return entry.file.state != FileState::kNone;
+  return victims == Victims::kAny && entry.pending->state == PendingState::kQueued;
+}
+
 bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome) {
   std::unique_ptr<PendingBlock> cancelled;
   std::optional<FileClaim> claim;
@@ -108,18 +129,19 @@ bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    if (entry == nullptr || entry->busy() || entry->leased(state_.clock().mono())) return false;
+    if (entry == nullptr) return false;
+    const bool leaf = !state_.index.order().has_children(entry->order);
+    if (!leaf && outcome.leaf_stays) return false;
+    if (!can_leave(*entry, victims)) {
+      outcome.leaf_stays = outcome.leaf_stays || leaf;
+      return false;
+    }
     still_hot = entry->hot != nullptr;
     if (entry->pending != nullptr) {
-      const bool cancellable =
-          victims == Victims::kAny && entry->pending->state == PendingState::kQueued;
-      if (!cancellable) return false;
       cancelled = cancel_pending(state_, locked, hash);
       // A hot copy may stay, but it has had its turn on the disk.
       if (entry->hot != nullptr) state_.hot.mark_clean(*entry->hot);
       locked.erase_if_empty();
-    } else if (entry->file.state == FileState::kNone) {
-      return false;
     } else {
       if (entry->file.retry_after > state_.clock().mono()) return false;
       claim = claim_file(locked, hash);

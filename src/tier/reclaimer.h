@@ -14,6 +14,10 @@ namespace kvkeep {
 // Why a block that takes `charge` bytes is refused although every other block could leave.
 Status never_fits(const CacheState& state, uint64_t charge);
 
+// kResourceExhausted (kNoSpace) for a block that continues one that had to give room: nobody could
+// get to it. One that continues a block never heard of is the caller's affair.
+Status can_be_reached(CacheState& state, const std::optional<BlockHash>& parent);
+
 class Reclaimer {
  public:
   explicit Reclaimer(CacheState& state) : state_(state) {}
@@ -29,6 +33,8 @@ class Reclaimer {
     uint64_t unlinks = 0;
     uint64_t failed = 0;  // Files that could not be unlinked.
     uint64_t bytes = 0;   // Freed.
+    // A block that nothing continues has to stay, and so do those that it continues.
+    bool leaf_stays = false;
   };
   // Gives up blocks until there is no excess, the unlinks are used up, or nothing is left that can
   // be given up.
@@ -53,6 +59,7 @@ class Reclaimer {
 
  private:
   bool give_up_oldest(const Goal& goal, Outcome& outcome);
+  bool can_leave(const Entry& entry, Victims victims) const;
   bool give_up(const BlockHash& hash, Victims victims, Outcome& outcome);
   bool wait_for_removal();
 

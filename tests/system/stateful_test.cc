@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
 
 #include "testing/proves.h"
 #include "testing/test_store.h"
+#include "testing/walk_length.h"
 
 namespace kvkeep {
 namespace {
@@ -21,11 +21,6 @@ namespace {
 using testing::Op;
 using testing::TestBlock;
 using testing::TestStore;
-
-uint64_t from_environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 constexpr uint64_t kKeys = 24;
 constexpr uint64_t kSizes[] = {2000, 4096, 9000, 20000};
@@ -326,12 +321,10 @@ class Walk {
 
 TEST(Stateful, WhateverHappensItIsRightBytesOrAMissWithinTheLimits) {
   testing::proves("RUL-32", "LIFE-01", "STAT-08", "EVICT-13", "RUL-51");
-  const uint64_t walks = from_environment("KVKEEP_WALKS", 30);
-  const uint64_t steps = from_environment("KVKEEP_STEPS", 400);
-  const uint64_t first = from_environment("KVKEEP_SEED", 1);
-  for (uint64_t seed = first; seed < first + walks; ++seed) {
+  const testing::WalkLength length = testing::walk_length(30, 400);
+  for (uint64_t seed = length.first_seed; seed < length.first_seed + length.walks; ++seed) {
     Walk walk(seed);
-    walk.run(steps);
+    walk.run(length.steps);
     ASSERT_FALSE(HasFailure()) << "KVKEEP_SEED=" << seed << " KVKEEP_WALKS=1\n" << walk.history();
   }
 }
