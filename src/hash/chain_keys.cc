@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/guarded.h"
 #include "hash/kvkeep_keys.h"
 #include "hash/omlx_keys.h"
 #include "hash/sha256.h"
@@ -50,40 +51,8 @@ Status check_block(const std::optional<BlockHash>& parent, std::span<const uint3
   return {};
 }
 
-}  // namespace
-
-std::string_view name_of(KeyRecipe recipe) {
-  return recipe == KeyRecipe::kOmlx1 ? "omlx-1" : "kvkeep-1";
-}
-
-Result<KeyRecipe> key_recipe_from_name(std::string_view name) {
-  for (const KeyRecipe recipe : {KeyRecipe::kKvkeep1, KeyRecipe::kOmlx1}) {
-    if (name == name_of(recipe)) return recipe;
-  }
-  return refuse("'" + std::string(name) + "' is no key recipe; there are kvkeep-1 and omlx-1");
-}
-
-Result<KeyChain> KeyChain::open(const Namespace& fields, KeyRecipe recipe) {
-  KVKEEP_TRY(check_fields(fields));
-  KeyChain chain(recipe);
-  if (recipe == KeyRecipe::kOmlx1) {
-    KVKEEP_TRY_ASSIGN(chain.model_, omlx_model(fields));
-  } else {
-    KVKEEP_TRY_ASSIGN(chain.root_, kvkeep_root(fields));
-  }
-  return chain;
-}
-
-Result<BlockHash> KeyChain::next(const std::optional<BlockHash>& parent,
-                                 std::span<const uint32_t> tokens,
-                                 std::span<const Extra> extras) const {
-  KVKEEP_TRY(check_block(parent, tokens, extras));
-  if (recipe_ == KeyRecipe::kOmlx1) return omlx_key(model_, parent, tokens, extras);
-  return kvkeep_key(parent ? *parent : *root_, tokens, extras);
-}
-
-Result<std::vector<BlockHash>> chain_keys(std::span<const uint32_t> tokens,
-                                          const ChainOptions& options) {
+Result<std::vector<BlockHash>> keys_of(std::span<const uint32_t> tokens,
+                                       const ChainOptions& options) {
   if (options.block_size == 0) return refuse("block_size: must be at least 1 token");
   KVKEEP_TRY_ASSIGN(const KeyChain chain, KeyChain::open(options.fields, options.recipe));
   const size_t full = tokens.size() / options.block_size;
@@ -101,6 +70,47 @@ Result<std::vector<BlockHash>> chain_keys(std::span<const uint32_t> tokens,
     keys.push_back(*parent);
   }
   return keys;
+}
+
+}  // namespace
+
+std::string_view name_of(KeyRecipe recipe) {
+  return recipe == KeyRecipe::kOmlx1 ? "omlx-1" : "kvkeep-1";
+}
+
+Result<KeyRecipe> key_recipe_from_name(std::string_view name) {
+  for (const KeyRecipe recipe : {KeyRecipe::kKvkeep1, KeyRecipe::kOmlx1}) {
+    if (name == name_of(recipe)) return recipe;
+  }
+  return refuse("'" + std::string(name) + "' is no key recipe; there are kvkeep-1 and omlx-1");
+}
+
+Result<KeyChain> KeyChain::open(const Namespace& fields, KeyRecipe recipe) {
+  return guarded(Asked::kOther, [&]() -> Result<KeyChain> {
+    KVKEEP_TRY(check_fields(fields));
+    KeyChain chain(recipe);
+    if (recipe == KeyRecipe::kOmlx1) {
+      KVKEEP_TRY_ASSIGN(chain.model_, omlx_model(fields));
+    } else {
+      KVKEEP_TRY_ASSIGN(chain.root_, kvkeep_root(fields));
+    }
+    return chain;
+  });
+}
+
+Result<BlockHash> KeyChain::next(const std::optional<BlockHash>& parent,
+                                 std::span<const uint32_t> tokens,
+                                 std::span<const Extra> extras) const {
+  return guarded(Asked::kOther, [&]() -> Result<BlockHash> {
+    KVKEEP_TRY(check_block(parent, tokens, extras));
+    if (recipe_ == KeyRecipe::kOmlx1) return omlx_key(model_, parent, tokens, extras);
+    return kvkeep_key(parent ? *parent : *root_, tokens, extras);
+  });
+}
+
+Result<std::vector<BlockHash>> chain_keys(std::span<const uint32_t> tokens,
+                                          const ChainOptions& options) {
+  return guarded(Asked::kOther, [&] { return keys_of(tokens, options); });
 }
 
 }  // namespace kvkeep

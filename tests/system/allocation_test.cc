@@ -205,6 +205,30 @@ TEST_P(Allocations, AFailedOneInADeleteLeavesTheBlockEitherWholeOrGone) {
   }
 }
 
+TEST(KeyAllocations, AFailedOneEndsWithAStatusAndNeverWithAnotherKey) {
+  testing::proves("ERR-10");
+  for (const KeyRecipe recipe : {KeyRecipe::kKvkeep1, KeyRecipe::kOmlx1}) {
+    const std::string text(100, 'x');  // Too long to do without an allocation.
+    const ChainOptions options{
+        .block_size = 2, .fields = {{"model", text}}, .extras = {{text}}, .recipe = recipe};
+    const std::vector<uint32_t> tokens = {1, 2, 3, 4};
+    const auto expected = chain_keys(tokens, options);
+    ASSERT_TRUE(expected.ok());
+    int64_t n = 0;
+    for (bool failed = true; failed; ++n) {
+      ASSERT_LT(n, kMostAllocations);
+      Result<std::vector<BlockHash>> keys = Status(Code::kInternal, "not called");
+      failed = run_with_failure(n, [&] { keys = chain_keys(tokens, options); });
+      if (keys.ok()) {
+        EXPECT_EQ(*keys, *expected) << n;
+      } else {
+        EXPECT_EQ(keys.status().code(), Code::kResourceExhausted) << keys.status().to_string();
+      }
+    }
+    EXPECT_GT(n, 1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(HotTier, Allocations, ::testing::Values(0, 1 << 22));
 
 }  // namespace
