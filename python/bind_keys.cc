@@ -42,6 +42,13 @@ std::vector<std::vector<Extra>> to_extras(nb::handle object) {
   return all;
 }
 
+KeyRecipe to_recipe(nb::handle object) {
+  const Where where("recipe");
+  const auto recipe = key_recipe_from_name(to_text(object, where));
+  if (!recipe.ok()) raise_status(where, recipe.status());
+  return *recipe;
+}
+
 // A convenience argument: absent if empty, and of one mind with the namespace.
 void add_field(Namespace& fields, const char* field, nb::handle value, const Where& where) {
   const std::string text = to_text(value, where);
@@ -53,18 +60,23 @@ void add_field(Namespace& fields, const char* field, nb::handle value, const Whe
 }
 
 struct KeyArguments {
-  nb::handle block_size, model_name, adapter, salt, name_space, extras, partial;
+  nb::handle block_size, model_name, adapter, salt, name_space, extras, partial, recipe;
 };
+
+Namespace to_fields(const KeyArguments& given) {
+  Namespace fields;
+  if (!given.name_space.is_none()) fields = to_text_map(given.name_space, Where("namespace"));
+  add_field(fields, "model", given.model_name, Where("model_name"));
+  add_field(fields, "adapter", given.adapter, Where("adapter"));
+  add_field(fields, "salt", given.salt, Where("salt"));
+  return fields;
+}
 
 ChainOptions to_options(const KeyArguments& given) {
   ChainOptions options;
   options.block_size = to_uint32(given.block_size, Where("block_size"));
-  if (!given.name_space.is_none()) {
-    options.fields = to_text_map(given.name_space, Where("namespace"));
-  }
-  add_field(options.fields, "model", given.model_name, Where("model_name"));
-  add_field(options.fields, "adapter", given.adapter, Where("adapter"));
-  add_field(options.fields, "salt", given.salt, Where("salt"));
+  options.recipe = to_recipe(given.recipe);
+  options.fields = to_fields(given);
   options.partial = to_bool(given.partial, Where("partial"));
   options.extras = to_extras(given.extras);
   return options;
@@ -93,12 +105,16 @@ constexpr const char* kChainKeysDoc =
     "extras: per block a sequence of bytes, str and int on which its state also depends, such as "
     "the\n"
     "    digest of an image; may be shorter than the number of blocks; None for no extras.\n"
-    "partial: also the key of a shorter last block.\n\n"
-    "ValueError (kvkeep.InvalidArgument) for an id out of range, a block_size of 0, or a namespace "
-    "that\n"
-    "contradicts another argument; TypeError for a bool or a float among the ids. May be called "
-    "from\n"
-    "any thread and releases the GIL while it hashes.";
+    "partial: also the key of a shorter last block.\n"
+    "recipe: 'omlx-1' gives the keys of oMLX, for its directories. They depend on the model's "
+    "name,\n"
+    "    tokens and extras only: of the namespace, model_name or the field 'model' is taken, and\n"
+    "    what oMLX would tell apart by a salt goes into extras.\n\n"
+    "ValueError (kvkeep.InvalidArgument) for an id out of range, a block_size of 0, a field that\n"
+    "contradicts another argument or has no place in the recipe, and, by 'omlx-1', an extra whose\n"
+    "key would depend on the version of Python; TypeError for a bool or a float among the ids. "
+    "May\n"
+    "be called from any thread and releases the GIL while it hashes.";
 
 }  // namespace
 
@@ -106,13 +122,15 @@ void bind_keys(nb::module_& module) {
   module.def(
       "chain_keys",
       [](nb::handle tokens, nb::handle block_size, nb::handle model_name, nb::handle adapter,
-         nb::handle salt, nb::handle name_space, nb::handle extras, nb::handle partial) {
-        return keys_of(tokens,
-                       {block_size, model_name, adapter, salt, name_space, extras, partial});
+         nb::handle salt, nb::handle name_space, nb::handle extras, nb::handle partial,
+         nb::handle recipe) {
+        return keys_of(
+            tokens, {block_size, model_name, adapter, salt, name_space, extras, partial, recipe});
       },
       nb::arg("tokens"), nb::kw_only(), nb::arg("block_size"), nb::arg("model_name") = "",
       nb::arg("adapter") = "", nb::arg("salt") = "", nb::arg("namespace") = nb::none(),
-      nb::arg("extras") = nb::none(), nb::arg("partial") = false, kChainKeysDoc);
+      nb::arg("extras") = nb::none(), nb::arg("partial") = false, nb::arg("recipe") = "kvkeep-1",
+      kChainKeysDoc);
 }
 
 }  // namespace kvkeep::python
