@@ -12,6 +12,7 @@
 #include "kvkeep/lease.h"
 #include "kvkeep/options.h"
 #include "kvkeep/reason.h"
+#include "kvkeep/scheduler.h"
 #include "kvkeep/size_string.h"
 #include "kvkeep/source.h"
 #include "kvkeep/stats.h"

@@ -2,23 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "testing/fixed_system.h"
 #include "testing/proves.h"
 
 namespace kvkeep {
 namespace {
 
-class FixedSystem final : public SystemInfo {
- public:
-  FixedSystem(Result<int64_t> page, Result<int64_t> pages) : page_(page), pages_(pages) {}
-  Result<int64_t> page_size() const override { return page_; }
-  Result<int64_t> physical_pages() const override { return pages_; }
-
- private:
-  Result<int64_t> page_, pages_;
-};
+using testing::FixedSystem;
 
 uint32_t cap(int64_t ram_gib, uint64_t tokens, uint64_t bytes_per_token) {
-  return max_pending_writes(tokens, bytes_per_token, FixedSystem(4096, (ram_gib << 30) / 4096));
+  return max_pending_writes(tokens, bytes_per_token, FixedSystem(ram_gib));
 }
 
 TEST(MaxPendingWrites, FollowsTheFormula) {
