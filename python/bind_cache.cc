@@ -15,13 +15,14 @@ namespace kvkeep::python {
 namespace {
 
 struct SaveArguments {
-  nb::handle layers, token_count, layer_types, meta_states, parent, write_back;
+  nb::handle layers, token_count, model_name, layer_types, meta_states, parent, write_back;
 };
 
 BlockInput to_input(const SaveArguments& given, BorrowedArrays& arrays) {
   BlockInput input;
   input.layers = to_layers(given.layers, arrays);
   input.token_count = to_uint32(given.token_count, Where("token_count"));
+  input.model_name = to_text(given.model_name, Where("model_name"));
   if (!given.layer_types.is_none()) {
     input.layer_types = to_texts(given.layer_types, Where("layer_types"));
   }
@@ -83,29 +84,20 @@ size_t preload(const Cache& cache, nb::handle keys) {
   return without_gil([&] { return cache->preload(hashes); });
 }
 
-bool contains(const Cache& cache, nb::handle key) {
-  const BlockHash hash = to_key(key, Where("key"));
-  return without_gil([&] { return cache->has_block(hash); });
-}
-
-std::string why(const Cache& cache, nb::handle key) {
-  const BlockHash hash = to_key(key, Where("key"));
-  const Explanation told = without_gil([&] { return cache->why(hash); });
-  if (told.source) return std::string(name_of(*told.source));
-  return std::string(name_of(told.reason.value_or(MissReason::kAbsent))) + ": " + told.text;
-}
-
 void bind_saves(nb::class_<Cache>& type) {
   type.def(
       "save",
       [](const Cache& cache, nb::handle key, nb::handle layers, nb::handle token_count,
-         nb::handle layer_types, nb::handle meta_states, nb::handle parent, nb::handle write_back) {
-        return save(cache, key,
-                    {layers, token_count, layer_types, meta_states, parent, write_back});
+         nb::handle model_name, nb::handle layer_types, nb::handle meta_states, nb::handle parent,
+         nb::handle write_back) {
+        return save(
+            cache, key,
+            {layers, token_count, model_name, layer_types, meta_states, parent, write_back});
       },
       nb::arg("key"), nb::arg("layers"), nb::kw_only(), nb::arg("token_count"),
-      nb::arg("layer_types") = nb::none(), nb::arg("meta_states") = nb::none(),
-      nb::arg("parent") = nb::none(), nb::arg("write_back") = true, kSaveDoc);
+      nb::arg("model_name") = "", nb::arg("layer_types") = nb::none(),
+      nb::arg("meta_states") = nb::none(), nb::arg("parent") = nb::none(),
+      nb::arg("write_back") = true, kSaveDoc);
 }
 
 void bind_loads(nb::class_<Cache>& type) {
@@ -125,15 +117,6 @@ void bind_loads(nb::class_<Cache>& type) {
       .def("preload", preload, nb::arg("keys"), kPreloadDoc);
 }
 
-void bind_questions(nb::class_<Cache>& type) {
-  type.def("why", why, nb::arg("key"), kWhyDoc)
-      .def("__contains__", contains, nb::arg("key"),
-           "True if a load would have found the block a moment ago. Memory only; touches nothing.")
-      .def(
-          "__len__", [](const Cache& cache) { return without_gil([&] { return cache->size(); }); },
-          "Blocks that can be loaded.");
-}
-
 }  // namespace
 
 void bind_cache(nb::module_& module) {
@@ -148,6 +131,7 @@ void bind_cache(nb::module_& module) {
   bind_saves(type);
   bind_loads(type);
   bind_questions(type);
+  bind_stats(type);
   bind_upkeep(type);
 }
 

@@ -1,10 +1,7 @@
-// What a cache does for its owner beside saving and loading: letting blocks go, writing, counting,
-// closing.
+// What a cache does for its owner beside saving and loading: letting blocks go, writing, closing.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -111,50 +108,6 @@ size_t sweep_stale_layouts(const Cache& cache) {
   return without_gil([&] { return cache->sweep_stale_layouts(); });
 }
 
-nb::dict load_times(const CacheStats& snapshot) {
-  nb::dict by_source;
-  for (size_t i = 0; i < kSourceCount; ++i) {
-    const LoadTimes& times = snapshot.load_times[i];
-    nb::dict entry;
-    entry["count"] = times.count;
-    entry["total_ns"] = times.total_ns;
-    entry["bounds_us"] = nb::cast(LoadTimes::kBoundsMicros);
-    entry["buckets"] = nb::cast(times.buckets);
-    by_source[nb::cast(std::string(name_of(static_cast<Source>(i))))] = entry;
-  }
-  return by_source;
-}
-
-nb::dict stats(const Cache& cache) {
-  const CacheStats snapshot = without_gil([&] { return cache->stats(); });
-  nb::dict all;
-#define KVKEEP_X(name, help) all[#name] = snapshot.name;
-  KVKEEP_COUNTERS(KVKEEP_X)
-  KVKEEP_GAUGES(KVKEEP_X)
-#undef KVKEEP_X
-  nb::dict misses;
-#define KVKEEP_X(id, name, help) misses[name] = snapshot.missed(MissReason::id);
-  KVKEEP_MISS_REASONS(KVKEEP_X)
-#undef KVKEEP_X
-  nb::dict refusals;
-#define KVKEEP_X(id, name, help) refusals[name] = snapshot.refused(Refusal::id);
-  KVKEEP_REFUSALS(KVKEEP_X)
-#undef KVKEEP_X
-  all["miss_reason"] = misses;
-  all["save_refused"] = refusals;
-  all["load_times"] = load_times(snapshot);
-  return all;
-}
-
-std::string repr(const Cache& cache) {
-  const std::string text = without_gil([&] { return cache->debug_string(); });
-  return "kvkeep.BlockCache" + text.substr(std::min(text.find('('), text.size()));
-}
-
-}  // namespace
-
-namespace {
-
 void bind_limits(nb::class_<Cache>& type) {
   type.def("clear", clear, kClearDoc)
       .def("enforce_size_limit", enforce_size_limit, kEnforceDoc)
@@ -179,13 +132,7 @@ void bind_upkeep(nb::class_<Cache>& type) {
            nb::arg("turboquant_bits") = nb::none(), kExpectDoc)
       .def("sweep_stale_layouts", sweep_stale_layouts, kSweepDoc)
       .def("flush", flush, nb::arg("timeout") = nb::none(), kFlushDoc)
-      .def("close", close, nb::arg("timeout") = nb::none(), kCloseDoc)
-      .def("stats", stats,
-           "A snapshot of all counters as a dict.\n\nmiss_reason and save_refused are dicts by "
-           "reason, load_times by source: count, total_ns, and a\nhistogram: buckets[i] loads took "
-           "at "
-           "most bounds_us[i] microseconds, the last took longer.")
-      .def("__repr__", repr);
+      .def("close", close, nb::arg("timeout") = nb::none(), kCloseDoc);
 }
 
 }  // namespace kvkeep::python

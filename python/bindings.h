@@ -11,9 +11,12 @@ class Cache;
 
 void bind_tensor(nb::module_& module);
 void bind_cache(nb::module_& module);
-// The part of it that is bind_upkeep.cc.
+// Its parts.
+void bind_questions(nb::class_<Cache>& type);
+void bind_stats(nb::class_<Cache>& type);
 void bind_upkeep(nb::class_<Cache>& type);
 void bind_budget(nb::module_& module);
+void bind_budget_owner(nb::module_& module);
 void bind_keys(nb::module_& module);
 void bind_sizes(nb::module_& module);
 

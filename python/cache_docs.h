@@ -15,6 +15,7 @@ inline constexpr const char* kSaveDoc =
     "may\n"
     "    afterwards.\n"
     "token_count: tokens of this block.\n"
+    "model_name: the model it belongs to; empty: the one of the cache.\n"
     "layer_types: class name of each layer's cache.\n"
     "meta_states: per layer a list of None, bool, int, float, str and lists.\n"
     "parent: key of the block before this one.\n"
@@ -60,6 +61,32 @@ inline constexpr const char* kWhyDoc =
     "is the name that stats()['miss_reason'] counts. From what is known in memory: a file that "
     "was\n"
     "damaged or removed meanwhile still counts as 'disk'. Touches nothing. Safe from any thread.";
+
+inline constexpr const char* kBlockMetaDoc =
+    "What the index and the file's header say about a block, as a BlockMeta; None if it is not "
+    "served,\n"
+    "or only in the hot tier. May read the disk; touches nothing. Safe from any thread; releases "
+    "the GIL.";
+
+inline constexpr const char* kBlockPathDoc =
+    "Where the block's file is, or would be, as a pathlib.Path. Memory only.";
+
+inline constexpr const char* kExpectedLayoutDoc =
+    "What blocks must be for to be served now, as an ExpectedLayout. Memory only.";
+
+inline constexpr const char* kStatsDoc =
+    "A snapshot of all counters as a dict.\n\n"
+    "miss_reason and save_refused are dicts by reason, load_times by source: count, total_ns, and "
+    "a\n"
+    "histogram: buckets[i] loads took at most bounds_us[i] microseconds, the last took longer.";
+
+inline constexpr const char* kStatsForModelDoc =
+    "What the cache holds of one model, as a dict; the limits are those of the cache.\n\n"
+    "model_name: a stored name, but for slashes at its end, or its last path component if only one "
+    "model\n"
+    "has that. In the dict, model_name is the name as stored, '' if nothing matches. Looks at "
+    "every block;\n"
+    "memory only.";
 
 inline constexpr const char* kDeleteDoc =
     "Removes the block everywhere. True if something was removed.\n\n"

@@ -8,6 +8,7 @@ NB_MODULE(_kvkeep, module) {
   module.attr("__version__") = KVKEEP_VERSION;
   kvkeep::python::bind_tensor(module);
   kvkeep::python::bind_budget(module);
+  kvkeep::python::bind_budget_owner(module);
   kvkeep::python::bind_cache(module);
   kvkeep::python::bind_keys(module);
   kvkeep::python::bind_sizes(module);

@@ -18,5 +18,7 @@ std::vector<LayerState> to_layers(nb::handle layers, BorrowedArrays& arrays);
 
 // A kvkeep.Block. Pairs become tuples (keys, values); all else the classes that a save takes.
 nb::object from_block(LoadedBlock block);
+// The fields that kvkeep.Block and kvkeep.BlockMeta share.
+void add_info(nb::dict& fields, const BlockInfo& info);
 
 }  // namespace kvkeep::python

@@ -20,15 +20,9 @@ class BlockWriter {
     for (LayerState& layer : block.layers) {
       layers.append(std::visit([this](auto& state) { return write(state); }, layer));
     }
-    const BlockInfo& info = block.info;
     nb::dict fields;
     fields["layers"] = layers;
-    fields["token_count"] = info.token_count;
-    fields["model_name"] = info.model_name;
-    fields["block_size"] = info.block_size;
-    fields["layer_types"] = info.layer_types;
-    fields["meta_states"] = from_meta_states(info.meta_states);
-    fields["parent"] = info.parent ? nb::object(from_key(*info.parent)) : nb::none();
+    add_info(fields, block.info);
     fields["source"] = std::string(name_of(block.source));
     return values_.attr("Block")(**fields);
   }
@@ -76,6 +70,16 @@ class BlockWriter {
 };
 
 }  // namespace
+
+void add_info(nb::dict& fields, const BlockInfo& info) {
+  fields["token_count"] = info.token_count;
+  fields["model_name"] = info.model_name;
+  fields["block_size"] = info.block_size;
+  fields["signature"] = info.signature;
+  fields["layer_types"] = info.layer_types;
+  fields["meta_states"] = from_meta_states(info.meta_states);
+  fields["parent"] = info.parent ? nb::object(from_key(*info.parent)) : nb::none();
+}
 
 nb::object from_block(LoadedBlock block) { return BlockWriter().write_block(std::move(block)); }
 

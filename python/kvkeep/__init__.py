@@ -30,9 +30,11 @@ from ._errors import (
 from ._kvkeep import HotBudget, Tensor, __version__, chain_keys, format_bytes, parse_size
 from ._values import (
     Block,
+    BlockMeta,
     CacheList,
     CloseReport,
     EvictionReport,
+    ExpectedLayout,
     FlushReport,
     NState,
     SaveResult,
@@ -42,6 +44,7 @@ from ._values import (
 __all__ = [
     "Block",
     "BlockCache",
+    "BlockMeta",
     "CacheList",
     "CloseReport",
     "Closed",
@@ -49,6 +52,7 @@ __all__ = [
     "DeadlineExceeded",
     "Error",
     "EvictionReport",
+    "ExpectedLayout",
     "FailedPrecondition",
     "FlushReport",
     "HotBudget",

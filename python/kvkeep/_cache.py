@@ -66,7 +66,8 @@ class BlockCache(_kvkeep.Cache):
     require_digest: refuse files without a digest (those that oMLX wrote).
     ram_max: bytes of RAM for blocks that are loaded or wait to be written. Default: half of it.
     quarantine_max: bytes of damaged files to keep for inspection; 0 deletes them.
-    pending_cap: blocks that may wait to be written.
+    pending_cap: blocks that may wait to be written. Default: what 10 % of the RAM holds of blocks of
+        block_size_tokens tokens with kv_bytes_per_token bytes each, within bounds.
     queue_wait: seconds that a save waits for room in a full queue before it writes its block itself.
     io_deadline: a save that found the queue full does that only if the write that the queue waits for
         is younger than these seconds; else it is refused as busy.
@@ -106,6 +107,8 @@ class BlockCache(_kvkeep.Cache):
         ram_max: Optional[Size] = None,
         quarantine_max: Optional[Size] = None,
         pending_cap: Optional[int] = None,
+        block_size_tokens: int = 256,
+        kv_bytes_per_token: int = 200_000,
         queue_wait: float = 1.0,
         io_deadline: float = 5.0,
         min_free: Optional[Size] = None,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 __all__ = [
     "Block",
+    "BlockMeta",
     "CacheList",
     "CloseReport",
     "EvictionReport",
+    "ExpectedLayout",
     "FlushReport",
     "NState",
     "SaveResult",
@@ -60,12 +63,51 @@ class Block:
     model_name: str
     block_size: int
     """Tokens of a full block."""
+    signature: str
+    """JSON: what must match for two caches to be interchangeable."""
     layer_types: Optional[List[str]]
     meta_states: Optional[List[List[Any]]]
     parent: Optional[bytes]
     """Key of the block before this one, where the save named it."""
     source: str
     """"hot": from the hot tier; "pending": from RAM, on its way to disk; "disk": read and verified."""
+
+
+@dataclass(frozen=True)
+class BlockMeta:
+    """One block as the index and its file's header know it."""
+
+    key: bytes
+    path: Path
+    file_size: int
+    """Bytes."""
+    created_at: float
+    """Seconds since the Unix epoch."""
+    last_access: float
+    num_layers: int
+    token_count: int
+    model_name: str
+    block_size: int
+    """Tokens of a full block."""
+    signature: str
+    """JSON: what must match for two caches to be interchangeable."""
+    layer_types: Optional[List[str]]
+    meta_states: Optional[List[List[Any]]]
+    parent: Optional[bytes]
+    """Key of the block before this one, where the save named it."""
+
+
+@dataclass(frozen=True)
+class ExpectedLayout:
+    """What blocks must be for to be served by a cache; empty, 0 or None: not checked."""
+
+    model_name: str
+    num_layers: int
+    block_size: int
+    """Tokens of a full block."""
+    layer_types: Optional[List[str]]
+    turboquant_bits: Optional[float]
+    """Bits per value of TurboQuant states."""
 
 
 @dataclass(frozen=True)
