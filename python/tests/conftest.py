@@ -59,3 +59,29 @@ def in_new_process():
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture
+def mx():
+    """MLX, which the tests of kvkeep.omlx need for its arrays."""
+    return pytest.importorskip("mlx.core", reason="mlx is not installed")
+
+
+@pytest.fixture
+def open_manager(tmp_path):
+    """Opens managers on one directory, with a limit that no test reaches; closes what is left open."""
+    from kvkeep.omlx import PagedSSDCacheManager
+
+    managers = []
+
+    def open_(cache_dir=tmp_path / "store", max_size_bytes=1 << 30, **options):
+        managers.append(PagedSSDCacheManager(cache_dir, max_size_bytes, **options))
+        return managers[-1]
+
+    def close_all():
+        for manager in managers:
+            manager.close()
+
+    open_.close_all = close_all
+    yield open_
+    close_all()
