@@ -70,7 +70,7 @@ class PagedSSDCacheManager(GenericCalls):
             self._cache_dir,
             max_size=max_size_bytes,
             hot_only=hot_cache_only,
-            model_name=expected_model_name,
+            model_name=expected_model_name or "",
             num_layers=expected_num_layers,
             block_size=expected_block_size,
             block_size_tokens=expected_block_size_tokens,
