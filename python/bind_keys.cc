@@ -7,46 +7,23 @@
 #include "arguments.h"
 #include "array_import.h"
 #include "bindings.h"
+#include "key_arguments.h"
 #include "kvkeep/chain_keys.h"
 #include "token_ids.h"
 
 namespace kvkeep::python {
 namespace {
 
-Extra to_extra(nb::handle object, const Where& where) {
-  if (PyUnicode_Check(object.ptr())) return to_text(object, where);
-  if (PyBytes_Check(object.ptr())) {
-    const auto* data = reinterpret_cast<const std::byte*>(PyBytes_AS_STRING(object.ptr()));
-    return std::vector<std::byte>(data, data + PyBytes_GET_SIZE(object.ptr()));
-  }
-  if (PyBool_Check(object.ptr()) || !PyIndex_Check(object.ptr())) {
-    raise_type_error(where, "expected bytes, str or int, got " + type_of(object));
-  }
-  return to_int64(object, where);
-}
-
-std::vector<std::vector<Extra>> to_extras(nb::handle object) {
+std::vector<std::vector<Extra>> extras_of_blocks(nb::handle object) {
   std::vector<std::vector<Extra>> all;
   if (object.is_none()) return all;
   const Where where("extras");
   const nb::object blocks = to_list(object, where, "a sequence with the extras of each block");
   for (nb::handle block : blocks) {
     const Where at_block = where.at(all.size());
-    all.emplace_back();
-    if (block.is_none()) continue;
-    const nb::object items = to_list(block, at_block, "a sequence of bytes, str and int, or None");
-    for (nb::handle item : items) {
-      all.back().push_back(to_extra(item, at_block.at(all.back().size())));
-    }
+    all.push_back(block.is_none() ? std::vector<Extra>() : to_extras(block, at_block));
   }
   return all;
-}
-
-KeyRecipe to_recipe(nb::handle object) {
-  const Where where("recipe");
-  const auto recipe = key_recipe_from_name(to_text(object, where));
-  if (!recipe.ok()) raise_status(where, recipe.status());
-  return *recipe;
 }
 
 // A convenience argument: absent if empty, and of one mind with the namespace.
@@ -78,7 +55,7 @@ ChainOptions to_options(const KeyArguments& given) {
   options.recipe = to_recipe(given.recipe);
   options.fields = to_fields(given);
   options.partial = to_bool(given.partial, Where("partial"));
-  options.extras = to_extras(given.extras);
+  options.extras = extras_of_blocks(given.extras);
   return options;
 }
 

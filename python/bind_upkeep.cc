@@ -14,9 +14,10 @@
 namespace kvkeep::python {
 namespace {
 
-bool remove(const Cache& cache, nb::handle key) {
+bool remove(const Cache& cache, nb::handle key, nb::handle force) {
   const BlockHash hash = to_key(key, Where("key"));
-  return value_or_raise(without_gil([&] { return cache->delete_block(hash); }));
+  const bool forced = to_bool(force, Where("force"));
+  return value_or_raise(without_gil([&] { return cache->delete_block(hash, forced); }));
 }
 
 bool report_bad(const Cache& cache, nb::handle key) {
@@ -121,7 +122,7 @@ void bind_limits(nb::class_<Cache>& type) {
 
 void bind_upkeep(nb::class_<Cache>& type) {
   bind_limits(type);
-  type.def("delete", remove, nb::arg("key"), kDeleteDoc)
+  type.def("delete", remove, nb::arg("key"), nb::arg("force") = false, kDeleteDoc)
       .def("forget", forget, nb::arg("key"), kForgetDoc)
       .def("report_bad", report_bad, nb::arg("key"), kReportBadDoc)
       .def("clear_hot", clear_hot, nb::arg("spill") = true, kClearHotDoc)

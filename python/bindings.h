@@ -18,6 +18,7 @@ void bind_upkeep(nb::class_<Cache>& type);
 void bind_budget(nb::module_& module);
 void bind_budget_owner(nb::module_& module);
 void bind_keys(nb::module_& module);
+void bind_prefix(nb::module_& module);
 void bind_sizes(nb::module_& module);
 
 }  // namespace kvkeep::python

@@ -90,8 +90,8 @@ inline constexpr const char* kStatsForModelDoc =
 
 inline constexpr const char* kDeleteDoc =
     "Removes the block everywhere. True if something was removed.\n\n"
-    "kvkeep.Unavailable (an OSError) if its file could not be unlinked. Safe from any thread;\n"
-    "releases the GIL.";
+    "kvkeep.FailedPrecondition if a match holds it and this is not forced. kvkeep.Unavailable (an\n"
+    "OSError) if its file could not be unlinked. Safe from any thread; releases the GIL.";
 
 inline constexpr const char* kForgetDoc =
     "Stops serving a block that turned out to be unusable. True if it was served.\n\n"

@@ -11,5 +11,6 @@ NB_MODULE(_kvkeep, module) {
   kvkeep::python::bind_budget_owner(module);
   kvkeep::python::bind_cache(module);
   kvkeep::python::bind_keys(module);
+  kvkeep::python::bind_prefix(module);
   kvkeep::python::bind_sizes(module);
 }

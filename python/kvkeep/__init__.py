@@ -27,7 +27,18 @@ from ._errors import (
     Unavailable,
     Unimplemented,
 )
-from ._kvkeep import HotBudget, Tensor, __version__, chain_keys, format_bytes, parse_size
+from ._kvkeep import (
+    HotBudget,
+    JoinedTensor,
+    LoadedPrefix,
+    PrefixCache,
+    PrefixMatch,
+    Tensor,
+    __version__,
+    chain_keys,
+    format_bytes,
+    parse_size,
+)
 from ._values import (
     Block,
     BlockMeta,
@@ -38,6 +49,7 @@ from ._values import (
     FlushReport,
     NState,
     SaveResult,
+    StoreReport,
     TurboQuant,
 )
 
@@ -58,10 +70,15 @@ __all__ = [
     "HotBudget",
     "Internal",
     "InvalidArgument",
+    "JoinedTensor",
+    "LoadedPrefix",
     "NState",
     "NotFound",
+    "PrefixCache",
+    "PrefixMatch",
     "ResourceExhausted",
     "SaveResult",
+    "StoreReport",
     "Tensor",
     "TurboQuant",
     "Unavailable",

@@ -16,6 +16,7 @@ __all__ = [
     "FlushReport",
     "NState",
     "SaveResult",
+    "StoreReport",
     "TurboQuant",
 ]
 
@@ -123,6 +124,21 @@ class SaveResult:
 
     def __bool__(self) -> bool:
         return self.outcome != "refused"
+
+
+@dataclass(frozen=True)
+class StoreReport:
+    """What a store of a prompt came to."""
+
+    tokens: int
+    """How many of the prompt's tokens are stored now, from the first on."""
+    stored_blocks: int
+    """Saved by this call."""
+    present_blocks: int
+    """Were there already."""
+    refused: Optional[str]
+    """Why it ended early, as counted in stats()["save_refused"]; None if it did not."""
+    message: str = ""
 
 
 @dataclass(frozen=True)
