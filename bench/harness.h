@@ -36,5 +36,6 @@ void bench_keys();
 void bench_memory(const std::string& directory);
 void bench_disk(const std::string& directory);
 void bench_open(const std::string& directory, bool large);
+void bench_prefix(const std::string& directory);
 
 }  // namespace kvkeep::bench

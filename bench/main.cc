@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   kvkeep::bench::bench_keys();
   kvkeep::bench::bench_memory(directory);
   kvkeep::bench::bench_disk(directory);
+  kvkeep::bench::bench_prefix(directory);
   kvkeep::bench::bench_open(directory, large);
   std::filesystem::remove_all(directory);
   return 0;

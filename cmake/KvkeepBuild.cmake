@@ -103,8 +103,8 @@ function(kvkeep_folder name)
   endif()
 endfunction()
 
-# What every test program has: the test data, a precompiled header, and, with sanitizers, no optimisation of
-# the tests themselves, which halves the time to compile them.
+# What every test program has: the test data, a precompiled header, and no optimisation of the tests
+# themselves, which halves the time to compile them.
 function(kvkeep_test_program target prefix)
   if(ARGC GREATER 2)
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src/${ARGV2})
@@ -112,9 +112,7 @@ function(kvkeep_test_program target prefix)
     target_precompile_headers(${target} PRIVATE <gtest/gtest.h>)
   endif()
   target_compile_definitions(${target} PRIVATE KVKEEP_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-  if(KVKEEP_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
+  target_compile_options(${target} PRIVATE -O0)
   gtest_discover_tests(${target} TEST_PREFIX ${prefix}/ DISCOVERY_TIMEOUT 60)
 endfunction()
 

@@ -1,5 +1,6 @@
 #include "kvkeep/block_pool.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/guarded.h"
@@ -46,6 +47,7 @@ struct BlockPool::State {
   Slot* take() KVKEEP_REQUIRES(mu);
   void set_hash(Slot& slot, const BlockHash& hash, uint64_t generation) KVKEEP_REQUIRES(mu);
   Slot* known_or_new(const PoolKey& key) KVKEEP_REQUIRES(mu);
+  void make_room(size_t more) KVKEEP_REQUIRES(mu);
 };
 
 void BlockPool::State::unlist(Slot& slot) {
@@ -114,24 +116,29 @@ void BlockPool::State::set_hash(Slot& slot, const BlockHash& hash, uint64_t gene
   slot.block.generation = generation;
 }
 
+// REQUIRES: room for one more slot, so that only the first step needs memory.
 BlockPool::State::Slot* BlockPool::State::known_or_new(const PoolKey& key) {
-  const auto known = by_hash.find(key.hash);
-  if (known != by_hash.end()) {
-    Slot& slot = slots[known->second];
-    add_ref(slot);
-    slot.block.generation = key.generation;
-    return &slot;
+  const auto [at, is_new] = by_hash.try_emplace(key.hash, kNone);
+  Slot* slot = is_new ? take() : &slots[at->second];
+  if (slot == nullptr) {
+    by_hash.erase(at);
+    return nullptr;
   }
-  Slot* slot = take();
-  if (slot == nullptr) return nullptr;
-  try {
-    set_hash(*slot, key.hash, key.generation);
-  } catch (...) {
-    drop_ref(*slot);
-    throw;
+  if (is_new) {
+    at->second = slot->block.id;
+    slot->block.hash = key.hash;
+    slot->block.token_count = key.token_count;
+  } else {
+    add_ref(*slot);
   }
-  slot->block.token_count = key.token_count;
+  slot->block.generation = key.generation;
   return slot;
+}
+
+void BlockPool::State::make_room(size_t more) {
+  const size_t needed = std::min(max_blocks, slots.size() + more);
+  if (needed > slots.capacity())
+    slots.reserve(std::min(max_blocks, std::max(needed, slots.size() * 2)));
 }
 
 BlockPool::BlockPool(uint32_t block_size, size_t max_blocks)
@@ -210,6 +217,7 @@ std::vector<BlockId> BlockPool::acquire(std::span<const PoolKey> keys) {
   guarded_task([&] {
     ids.reserve(keys.size());
     MutexLock lock(state_->mu);
+    state_->make_room(keys.size());
     for (const PoolKey& key : keys) {
       const State::Slot* slot = state_->known_or_new(key);
       if (slot == nullptr) break;

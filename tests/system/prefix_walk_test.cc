@@ -13,7 +13,7 @@
 #include "testing/prompts.h"
 #include "testing/proves.h"
 #include "testing/test_store.h"
-#include "testing/walk_length.h"
+#include "walk_length.h"
 
 namespace kvkeep {
 namespace {
@@ -262,7 +262,7 @@ class PrefixWalk {
 
 TEST(PrefixWalk, ARandomWalkKeepsThePromises) {
   testing::proves("RUL-25", "RUL-26", "RUL-41", "PFX-03");
-  const testing::WalkLength length = testing::walk_length(20, 400);
+  const WalkLength length = walk_length(20, 400);
   for (uint64_t seed = length.first_seed; seed < length.first_seed + length.walks; ++seed) {
     PrefixWalk(seed).run(length.steps);
     if (::testing::Test::HasFailure()) {

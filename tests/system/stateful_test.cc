@@ -13,7 +13,7 @@
 
 #include "testing/proves.h"
 #include "testing/test_store.h"
-#include "testing/walk_length.h"
+#include "walk_length.h"
 
 namespace kvkeep {
 namespace {
@@ -321,7 +321,7 @@ class Walk {
 
 TEST(Stateful, WhateverHappensItIsRightBytesOrAMissWithinTheLimits) {
   testing::proves("RUL-32", "LIFE-01", "STAT-08", "EVICT-13", "RUL-51");
-  const testing::WalkLength length = testing::walk_length(30, 400);
+  const WalkLength length = walk_length(30, 400);
   for (uint64_t seed = length.first_seed; seed < length.first_seed + length.walks; ++seed) {
     Walk walk(seed);
     walk.run(length.steps);

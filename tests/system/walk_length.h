@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace kvkeep::testing {
+namespace kvkeep {
 
 struct WalkLength {
   uint64_t walks = 0;
@@ -23,4 +23,4 @@ inline WalkLength walk_length(uint64_t walks, uint64_t steps) {
   return {given("KVKEEP_WALKS", walks), given("KVKEEP_STEPS", steps), given("KVKEEP_SEED", 1)};
 }
 
-}  // namespace kvkeep::testing
+}  // namespace kvkeep
