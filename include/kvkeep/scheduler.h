@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kvkeep/block_cache.h"
+#include "kvkeep/block_pool.h"
 
 namespace kvkeep {
 
@@ -77,7 +78,8 @@ Result<std::unique_ptr<TieredBlockCache>> open_from_scheduler(const SchedulerCac
                                                               Environment environment = {});
 
 struct CacheConfig {
-  uint32_t block_size = 64;  // Tokens; at least 1.
+  uint32_t block_size = 64;        // Tokens; at least 1.
+  uint32_t max_num_blocks = 1024;  // Of the pool, which grows as they are used; at least 1.
   std::optional<std::filesystem::path> paged_ssd_cache_dir;
   uint64_t max_paged_ssd_cache_size = 100ull << 30;  // Bytes.
   std::string model_name;                            // Of a directory that models share.
@@ -92,6 +94,8 @@ class CacheFactory {
   // open_from_scheduler().
   static Result<std::unique_ptr<TieredBlockCache>> create_ssd_cache(
       const CacheConfig& config, std::string_view model_name = {}, Environment environment = {});
+  // The pool for a PrefixCache on that cache. kInvalidArgument naming a member.
+  static Result<std::unique_ptr<BlockPool>> create_block_pool(const CacheConfig& config);
 };
 
 }  // namespace kvkeep

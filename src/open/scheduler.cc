@@ -70,4 +70,14 @@ CacheResult CacheFactory::create_ssd_cache(const CacheConfig& config, std::strin
   return guarded(Asked::kOther, [&] { return create(config, model_name, std::move(environment)); });
 }
 
+Result<std::unique_ptr<BlockPool>> CacheFactory::create_block_pool(const CacheConfig& config) {
+  return guarded(Asked::kOther, [&]() -> Result<std::unique_ptr<BlockPool>> {
+    if (config.block_size == 0)
+      return Status(Code::kInvalidArgument, "block_size: must be at least 1 token");
+    if (config.max_num_blocks == 0)
+      return Status(Code::kInvalidArgument, "max_num_blocks: must be at least 1");
+    return std::make_unique<BlockPool>(config.block_size, config.max_num_blocks);
+  });
+}
+
 }  // namespace kvkeep

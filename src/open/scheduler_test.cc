@@ -208,5 +208,17 @@ TEST_F(SchedulerTest, NoModelNameLeadsOutOfTheDirectory) {
   EXPECT_EQ(count(dir_.path()), 1) << "nor above";
 }
 
+TEST(CacheFactory, MakesThePoolThatItsConfigurationNames) {
+  CacheConfig config;
+  EXPECT_EQ((*CacheFactory::create_block_pool(config))->max_blocks(), 1024u);
+  EXPECT_EQ((*CacheFactory::create_block_pool(config))->block_size(), 64u);
+  config.max_num_blocks = 0;
+  EXPECT_NE(CacheFactory::create_block_pool(config).status().message().find("max_num_blocks"),
+            std::string::npos);
+  config = {};
+  config.block_size = 0;
+  EXPECT_EQ(CacheFactory::create_block_pool(config).status().code(), Code::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace kvkeep
