@@ -34,6 +34,9 @@ def use(path: str, tokens: "list[int]", k: object, v: object) -> Optional[bytes]
 """
 
 
+CLASSES = "BudgetOwner|Cache|HotBudget|JoinedTensor|LoadedPrefix|PrefixCache|PrefixMatch|Tensor"
+
+
 def run(*command, cwd):
     return subprocess.run(
         [sys.executable, "-m", *map(str, command)], cwd=cwd, capture_output=True, text=True
@@ -46,10 +49,10 @@ def test_stubs_agree_with_the_module(tmp_path):
     # members of the classes are checked all the same.
     allow = tmp_path / "allow"
     allow.write_text(
-        r"kvkeep\._kvkeep\.(Key|Array|Extra|Size|_RawBytes|BudgetOwner|Cache|HotBudget|Tensor)" "\n"
+        rf"kvkeep\._kvkeep\.(Key|Array|Extra|Size|_RawBytes|{CLASSES})" "\n"
         r"kvkeep\._kvkeep\.(chain_keys|parse_size|format_bytes)" "\n"
         r"kvkeep\._cache\.BlockCache" "\n"
-        r"kvkeep\._kvkeep\.(BudgetOwner|Cache|HotBudget|Tensor)\.__(init|buffer|release_buffer)__" "\n"
+        rf"kvkeep\._kvkeep\.({CLASSES})\.__(init|new|buffer|release_buffer)__" "\n"
     )
     done = run(
         "mypy.stubtest", "kvkeep", "--allowlist", allow, "--ignore-unused-allowlist", cwd=tmp_path
