@@ -47,14 +47,14 @@ std::string BlockHash::short_hex() const {
   return kvkeep::to_hex(bytes().first(std::min(size_t{size_}, kShortHexBytes)));
 }
 
-bool operator==(const BlockHash& a, const BlockHash& b) {
-  return a.size_ == b.size_ && std::memcmp(a.bytes().data(), b.bytes().data(), a.size_) == 0;
+bool BlockHash::same_long(const BlockHash& other) const {
+  return std::memcmp(bytes().data(), other.bytes().data(), size_) == 0;
 }
 
 bool operator<(const BlockHash& a, const BlockHash& b) {
   return as_text(a.bytes()) < as_text(b.bytes());
 }
 
-size_t BlockHash::hash_value() const { return std::hash<std::string_view>{}(as_text(bytes())); }
+size_t BlockHash::hash_bytes() const { return std::hash<std::string_view>{}(as_text(bytes())); }
 
 }  // namespace kvkeep

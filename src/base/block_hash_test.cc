@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "testing/proves.h"
@@ -49,6 +50,24 @@ TEST(BlockHash, OrderAndEqualityAreBytewise) {
 TEST(BlockHash, ShortFormIsSixteenCharacters) {
   EXPECT_EQ(BlockHash::from_bytes(bytes_of(32))->short_hex(), "abababababababab");
   EXPECT_EQ(BlockHash::from_bytes(bytes_of(2))->short_hex(), "abab");
+}
+
+// Keys that differ in one byte, wherever it is, must not end in one bucket or one shard.
+TEST(BlockHash, EveryByteOfAKeyCountsForItsPlaceInATable) {
+  for (size_t size : {size_t{8}, size_t{32}, size_t{119}}) {
+    for (size_t at = 0; at < size; ++at) {
+      std::set<size_t> low, high;
+      for (int value = 0; value < 256; ++value) {
+        std::vector<std::byte> key(size, std::byte{'0'});
+        key[at] = std::byte(value);
+        const size_t hash = BlockHash::from_bytes(key)->hash_value();
+        low.insert(hash % 1024);
+        high.insert((hash >> 32) % 64);
+      }
+      EXPECT_GT(low.size(), 150u) << "byte " << at << " of " << size;
+      EXPECT_GT(high.size(), 40u) << "byte " << at << " of " << size;
+    }
+  }
 }
 
 }  // namespace
