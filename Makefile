@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 WALKS ?= 3000
 
-.PHONY: build help demo test sanitize fuzz bench property mutants lint format wheel install uninstall clean
+.PHONY: build help demo test test-mlx sanitize fuzz bench property mutants lint format wheel install uninstall clean
 
 build: ## the library, optimised and without assertions, in build/release
 	@tools/install-deps build
@@ -11,7 +11,7 @@ build: ## the library, optimised and without assertions, in build/release
 	@cmake --build --preset release
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 	@echo 'NO_INSTALL=1 prints the packages that are missing, and stops.'
 
 demo: ## keeps a real model's prompt across two processes, and shows what that saves
@@ -21,6 +21,11 @@ demo: ## keeps a real model's prompt across two processes, and shows what that s
 
 test: ## builds and runs every test
 	@tools/test
+
+test-mlx: ## long chats with a real model through mlx-lm's server: restarts, kill -9, damage, windows
+	@tools/install-deps build python mlx demo
+	@tools/install_python
+	@.venv/bin/pytest -q -m long python/tests
 
 sanitize: ## the C++ tests under ASan with UBSan, and under TSan
 	@tools/install-deps build test lint
