@@ -37,12 +37,13 @@ fuzz: ## each fuzz target for SECONDS_PER_TARGET (60)
 	@tools/fuzz $(SECONDS_PER_TARGET)
 
 bench: ## what kvkeep costs, beside baselines; BENCH_DIR names the drive, BENCH_ARGS=--large opens 100,000 blocks
-	@tools/install-deps build test python
+	@tools/install-deps build test python mlx demo
 	@tools/install_python
 	@cmake --preset bench --log-level=WARNING
 	@cmake --build --preset bench --target kvkeep_bench
 	@build/bench/bench/kvkeep_bench $(BENCH_DIR) $(BENCH_ARGS)
 	@.venv/bin/python bench/against_safetensors.py $(BENCH_DIR)
+	@.venv/bin/python bench/fetch_for_mlx.py $(BENCH_DIR)
 
 property: ## the random walks over everything, WALKS (3000) times
 	@tools/install-deps build test
