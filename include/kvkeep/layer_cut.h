@@ -22,7 +22,7 @@
 namespace kvkeep {
 
 // True if a layer of this type can be cut between any two of its tokens. A CacheList can if all its
-// tensors have rank 4. False for types that are not known.
+// tensors have rank 4 and no member names a class that cannot. False for types that are not known.
 bool is_cuttable(std::string_view layer_type, const LayerState& layer);
 
 // How many tokens a cuttable layer holds. Nothing if its tensors disagree or none has a token axis.

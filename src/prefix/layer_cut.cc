@@ -16,6 +16,21 @@ constexpr std::string_view kCuttableTypes[] = {
 };
 constexpr std::string_view kCacheList = "CacheList";
 
+bool is_cuttable_type(std::string_view type) {
+  return std::find(std::begin(kCuttableTypes), std::end(kCuttableTypes), type) !=
+         std::end(kCuttableTypes);
+}
+
+// A member that names its class is judged by it.
+bool can_be_cut(const LayerState& layer, const CacheList& list) {
+  const auto leaves = tensor_leaves(layer);
+  return std::all_of(leaves.begin(), leaves.end(),
+                     [](const TensorLeaf& leaf) { return leaf.tensor->shape.size() == 4; }) &&
+         std::all_of(list.subs.begin(), list.subs.end(), [](const NState& sub) {
+           return sub.class_name.empty() || is_cuttable_type(sub.class_name);
+         });
+}
+
 Result<Tensor> cut_tensor(const Tensor& whole, size_t axis, uint64_t begin, uint64_t end) {
   TensorView view = view_of(whole);
   view.base += view.byte_strides[axis] * static_cast<int64_t>(begin);
@@ -66,13 +81,8 @@ struct Rows {
 
 bool is_cuttable(std::string_view layer_type, const LayerState& layer) {
   if (std::holds_alternative<TurboQuantState>(layer)) return true;
-  if (layer_type == kCacheList || std::holds_alternative<CacheList>(layer)) {
-    const auto leaves = tensor_leaves(layer);
-    return std::all_of(leaves.begin(), leaves.end(),
-                       [](const TensorLeaf& leaf) { return leaf.tensor->shape.size() == 4; });
-  }
-  return std::find(std::begin(kCuttableTypes), std::end(kCuttableTypes), layer_type) !=
-         std::end(kCuttableTypes);
+  if (const auto* list = std::get_if<CacheList>(&layer)) return can_be_cut(layer, *list);
+  return layer_type == kCacheList || is_cuttable_type(layer_type);
 }
 
 std::optional<uint64_t> tokens_in(const LayerState& layer) {

@@ -109,6 +109,9 @@ TEST(LayerCut, KnowsWhatCanBeCut) {
   EXPECT_TRUE(is_cuttable("TurboQuantKVCache", turboquant(4)));
   EXPECT_TRUE(is_cuttable("CacheList", cache_list(4)));
   EXPECT_FALSE(is_cuttable("CacheList", CacheList{{NState{"ArraysCache", {tensor({1, 4})}}}}));
+  NState window = std::get<NState>(pair(4));
+  window.class_name = "RotatingKVCache";
+  EXPECT_FALSE(is_cuttable("CacheList", CacheList{{std::get<NState>(pair(4)), window}}));
 }
 
 TEST(LayerCut, RefusesTokensThatTheLayerDoesNotHold) {

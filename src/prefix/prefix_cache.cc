@@ -40,9 +40,8 @@ bool PrefixState::keeps_tails() const {
 bool PrefixState::ends_at_blocks() const {
   const auto types = cache->expected_layout().layer_types;
   if (!types) return false;
-  return std::any_of(types->begin(), types->end(), [](const std::string& type) {
-    return type != "CacheList" && !is_cuttable(type, NState{});
-  });
+  return std::any_of(types->begin(), types->end(),
+                     [](const std::string& type) { return !is_cuttable(type, NState{}); });
 }
 
 void PrefixState::forget(const BlockHash& hash) {

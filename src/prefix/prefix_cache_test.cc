@@ -393,6 +393,20 @@ TEST_F(WindowTest, TheTipBeforeTheLastGivesItsStateUp) {
   EXPECT_EQ(load(up_to(64)), 0u);
 }
 
+TEST_F(WindowTest, OfTheEndsWithinBlocksTheLastTwoStay) {
+  Tokens tokens = some_tokens(1, 20);
+  std::vector<Tokens> ends;
+  for (uint64_t turn = 2; turn < 6; ++turn) {
+    store(tokens);
+    ends.push_back(tokens);
+    tokens = tokens + some_tokens(turn, 18);
+  }
+  EXPECT_EQ(stats().superseded_blocks, 2u);
+  EXPECT_EQ(load(ends[3] + Tokens{1}), ends[3].size());
+  EXPECT_EQ(load(ends[2] + Tokens{1}), ends[2].size());
+  EXPECT_EQ(load(ends[1] + Tokens{1}), 0u);
+}
+
 // Callers with keys of their own.
 class PrefixTableTest : public PrefixCacheTest {
  protected:

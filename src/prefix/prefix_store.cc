@@ -39,8 +39,11 @@ class Storing {
   bool lacks_state(const PromptBlock& block);
   Result<BlockInput> input_of(const PromptBlock& block) const;
   Status store(const PromptBlock& block, StoreReport& report);
+  bool has_windows() const;
   void supersede(const std::vector<PromptBlock>& blocks, size_t first_new);
   void strip(const BlockHash& key);
+  void drop_old_tails(const KeyChain& chain, const std::vector<PromptBlock>& blocks);
+  std::vector<BlockHash> earlier_tails(const KeyChain& chain, const PromptBlock& block) const;
 
   PrefixState& state_;
   const Prompt& prompt_;
@@ -178,16 +181,54 @@ Result<StoreReport> Storing::run(const KeyChain& chain) {
       state_.tails.add(tail_parent(chain, wanted[i].parent), wanted[i].tokens());
     }
   }
-  if (first_new) supersede(wanted, *first_new);
+  if (first_new && has_windows()) {
+    supersede(wanted, *first_new);
+    drop_old_tails(chain, wanted);
+  }
   return report;
+}
+
+bool Storing::has_windows() const {
+  const auto& types = given_.layer_types;
+  return std::any_of(types.begin(), types.end(), is_rotating);
 }
 
 // Of the prompts that end with a window's whole state, the last two of a conversation keep it.
 void Storing::supersede(const std::vector<PromptBlock>& blocks, size_t first_new) {
-  const auto& types = given_.layer_types;
-  if (first_new == 0 || std::none_of(types.begin(), types.end(), is_rotating)) return;
+  if (first_new == 0) return;
   const auto superseded = state_.lineage.extend(blocks[first_new - 1].key, blocks.back().key);
   if (superseded) strip(*superseded);
+}
+
+// The same where those ends were partial blocks, which nothing else needs.
+void Storing::drop_old_tails(const KeyChain& chain, const std::vector<PromptBlock>& blocks) {
+  std::vector<BlockHash> ends;
+  for (const PromptBlock& block : blocks) {
+    for (BlockHash& tail : earlier_tails(chain, block)) ends.push_back(std::move(tail));
+  }
+  if (ends.empty()) return;
+  ends.pop_back();  // The one before this prompt's own end.
+  for (const BlockHash& tail : ends) {
+    const Result<bool> dropped = state_.cache->delete_block(tail);  // Unless it is leased.
+    if (dropped.ok() && *dropped) state_.count({{&PrefixStats::superseded_blocks, 1}});
+  }
+}
+
+// Partial blocks that began where this one does and hold the beginning of its tokens, the shortest
+// first.
+std::vector<BlockHash> Storing::earlier_tails(const KeyChain& chain,
+                                              const PromptBlock& block) const {
+  std::vector<BlockHash> found;
+  auto lengths = state_.tails.lengths(tail_parent(chain, block.parent));
+  if (!lengths) return found;
+  std::reverse(lengths->begin(), lengths->end());
+  for (const uint32_t tokens : *lengths) {
+    if (tokens >= block.tokens()) break;
+    const auto tail =
+        state_.keys->block(chain, prompt_, block.parent, block.begin, block.begin + tokens);
+    if (tail.ok() && state_.cache->has_block(tail->key)) found.push_back(tail->key);
+  }
+  return found;
 }
 
 void Storing::strip(const BlockHash& key) {

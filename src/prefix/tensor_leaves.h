@@ -19,6 +19,7 @@ struct TensorLeaf {
 
 // They point into `layer`.
 std::vector<TensorLeaf> tensor_leaves(const LayerState& layer);
+std::vector<TensorLeaf> tensor_leaves(LayerState&& layer) = delete;
 
 // True if both have the same tensors, but for how many tokens they hold: places, dtypes and shapes
 // agree.
