@@ -28,6 +28,7 @@
 
 #include "kvkeep/block.h"
 #include "kvkeep/block_hash.h"
+#include "kvkeep/chain_keys.h"
 #include "kvkeep/environment.h"
 #include "kvkeep/lease.h"
 #include "kvkeep/options.h"
@@ -218,6 +219,12 @@ class TieredBlockCache {
   // Options::hot_max_bytes from the next save or load on. No effect where a budget is shared.
   virtual void set_hot_max_bytes(uint64_t bytes) = 0;
 
+  // Tells tools what the keys of blocks that are saved here are made of: the root of their chain
+  // (KeyChain::root()) and its fields. The value of a field named "salt" is not kept. Memory only;
+  // written to .kvkeep/namespaces.json later, at the latest by close(), where the latest 4096
+  // namespaces stay within 1/64 of the limit. A failure is logged. Nothing in hot-only mode.
+  virtual void note_namespace(const BlockHash& root, const Namespace& fields) = 0;
+
   // Removes every block from every tier, those not served, leased or still queued included, and
   // says how many. kUnavailable if files could not be unlinked; they stay tracked. Blocks saved
   // meanwhile may stay.
@@ -254,7 +261,8 @@ class TieredBlockCache {
   // once in Options::disk_snapshot_ttl.
   virtual uint64_t max_size() const = 0;
   virtual uint64_t configured_max_size() const = 0;
-  // In force from the next save on. No effect in hot-only mode.
+  // In force from the next save on. Memory only; recorded for tools as note_namespace() is. No
+  // effect in hot-only mode.
   virtual void set_configured_max_size(uint64_t bytes) = 0;
   virtual uint64_t tracked_size() const = 0;  // Bytes, pending blocks included.
   virtual size_t tracked_count() const = 0;   // Blocks, those not served included.

@@ -38,12 +38,14 @@ bool is_store(const std::filesystem::path& root);
 
 // ---- Reading
 
-// An identity that wrote here (Options::identity), as .kvkeep/namespaces.json tells it.
+// What wrote here, as .kvkeep/namespaces.json tells it: an identity (Options::identity), or the
+// namespace that a chain of keys begins with (KeyChain).
 struct NamespaceInfo {
-  std::string digest;                         // 64 hex characters.
+  std::string digest;                         // 64 hex characters: of the identity, or the root.
   std::vector<std::string> model_names{};     // That were used with it.
   std::map<std::string, std::string> fields;  // The value of "salt" is always "salted".
   double recorded_at = 0;                     // Seconds since the Unix epoch.
+  bool is_root = false;                       // Of a chain of keys.
 
   // The field "build" or "engine_build"; empty if there is neither.
   std::string build() const;
@@ -87,6 +89,9 @@ struct DirectoryTotals {
   uint64_t foreign_bytes = 0;
   uint64_t capacity_bytes = 0;  // Of the file system.
   uint64_t free_bytes = 0;
+  // What store_bytes() may become, as the process was told that opened the store last. Absent: not
+  // known.
+  std::optional<uint64_t> max_size_bytes{};
 
   // What a limit is compared with.
   uint64_t store_bytes() const {

@@ -152,8 +152,9 @@ class PrefixCache {
   LoadedPrefix load(const PrefixMatch& match);
   // Stores the blocks that are not there yet, in order, and ends at the first that is refused:
   // what is stored is always a prefix. Copies their bytes; does not wait for the disk but as
-  // save_block() does. kInvalidArgument: counts that disagree, layers that hold other tokens than
-  // the prompt, snapshots that are not at the end of a block.
+  // save_block() does. The first store of a namespace is noted for tools (note_namespace()).
+  // kInvalidArgument: counts that disagree, layers that hold other tokens than the prompt,
+  // snapshots that are not at the end of a block.
   Result<StoreReport> store(const Prompt& prompt, const PromptState& state,
                             std::span<const Snapshot> snapshots = {});
   // Brings the blocks of a match into the hot tier. How many it brought. Reads the disk.

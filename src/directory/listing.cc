@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "disk/namespaces.h"
+#include "disk/recorded_limit.h"
 #include "disk/store_layout.h"
 #include "kvkeep/environment.h"
 
@@ -32,8 +33,9 @@ NamespaceNames NamespaceNames::read(FileSystem& file_system) {
   Result<Namespaces> found = read_namespaces(file_system);
   if (!found.ok()) return names;
   for (auto& [digest, entry] : *found) {
-    names.all_[digest] = std::make_shared<const NamespaceInfo>(NamespaceInfo{
-        digest, std::move(entry.model_names), std::move(entry.fields), entry.recorded_at});
+    names.all_[digest] = std::make_shared<const NamespaceInfo>(
+        NamespaceInfo{digest, std::move(entry.model_names), std::move(entry.fields),
+                      entry.recorded_at, entry.is_root});
   }
   return names;
 }
@@ -76,6 +78,7 @@ Result<DirectoryTotals> list_blocks(FileSystem& file_system, const std::filesyst
                       visit(record_of(root, std::move(found), names));
                     }));
   add_scan(totals, report);
+  totals.max_size_bytes = read_recorded_limit(file_system);
   if (const Result<SpaceInfo> space = file_system.space(); space.ok()) {
     totals.capacity_bytes = space->capacity;
     totals.free_bytes = space->free;

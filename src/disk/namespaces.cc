@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/bytes.h"
+#include "disk/service_file.h"
 #include "disk/store_layout.h"
 #include "hash/json_document.h"
 
@@ -18,21 +20,11 @@ using simdjson::dom::object;
 constexpr size_t kDepthMax = 3;
 constexpr uint64_t kReadMax = 8ull << 20;
 constexpr size_t kModelNamesMax = 64;
-constexpr const char* kTempSuffix = ".tmp";
+constexpr const char* kIdentity = "identity";
+constexpr const char* kRoot = "root";
 
 Status damaged_file(const std::string& what) {
   return Status(Code::kDataLoss, std::string(kNamespacesFile) + ": " + what);
-}
-
-Result<std::string> read_text(FileSystem& file_system) {
-  KVKEEP_TRY_ASSIGN(const std::unique_ptr<ReadFile> file, file_system.open_read(kNamespacesFile));
-  KVKEEP_TRY_ASSIGN(const FileStat stat, file->stat());
-  if (stat.size > kReadMax) return damaged_file(std::to_string(stat.size) + " bytes are too many");
-  std::string text(stat.size, '\0');
-  KVKEEP_TRY_ASSIGN(const size_t n,
-                    file->pread(0, std::as_writable_bytes(std::span(text.data(), text.size()))));
-  text.resize(n);
-  return text;
 }
 
 bool read_string(element value, std::string& out) {
@@ -60,13 +52,22 @@ bool read_fields(element value, std::map<std::string, std::string>& out) {
   return true;
 }
 
+bool read_kind(element value, bool& is_root) {
+  std::string kind;
+  if (!read_string(value, kind)) return false;
+  is_root = kind == kRoot;
+  return is_root || kind == kIdentity;
+}
+
 bool read_entry(element value, NamespaceEntry& out) {
   object members;
+  element kind;
   element names;
   element fields;
-  return value.get_object().get(members) == SUCCESS &&
-         members["model_names"].get(names) == SUCCESS && read_names(names, out.model_names) &&
-         members["fields"].get(fields) == SUCCESS && read_fields(fields, out.fields) &&
+  return value.get_object().get(members) == SUCCESS && members["kind"].get(kind) == SUCCESS &&
+         read_kind(kind, out.is_root) && members["model_names"].get(names) == SUCCESS &&
+         read_names(names, out.model_names) && members["fields"].get(fields) == SUCCESS &&
+         read_fields(fields, out.fields) &&
          members["recorded_at"].get_double().get(out.recorded_at) == SUCCESS;
 }
 
@@ -87,18 +88,21 @@ Result<Namespaces> parse(std::string_view text) {
 }
 
 nlohmann::ordered_json to_value(const NamespaceEntry& entry) {
-  return {{"kind", "identity"},
+  return {{"kind", entry.is_root ? kRoot : kIdentity},
           {"model_names", entry.model_names},
           {"fields", entry.fields},
           {"recorded_at", entry.recorded_at}};
 }
 
-// With the oldest entries left out until number and bytes fit; empty if not even `kept` fits.
-std::string to_text(const Namespaces& all, const std::string& kept, uint64_t max_bytes) {
+// With the oldest entries left out until number and bytes fit, those in `kept` last; empty if not
+// one of these fits.
+std::string to_text(const Namespaces& all, const std::set<std::string>& kept, uint64_t max_bytes) {
   std::vector<Namespaces::const_iterator> order;
   for (auto at = all.begin(); at != all.end(); ++at) order.push_back(at);
   std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    if ((a->first == kept) != (b->first == kept)) return a->first == kept;
+    const bool keep_a = kept.count(a->first) == 1;
+    const bool keep_b = kept.count(b->first) == 1;
+    if (keep_a != keep_b) return keep_a;
     return a->second.recorded_at > b->second.recorded_at;
   });
   if (order.size() > kNamespacesMax) order.resize(kNamespacesMax);
@@ -114,20 +118,6 @@ std::string to_text(const Namespaces& all, const std::string& kept, uint64_t max
   return text.empty() ? text : text + "}\n";
 }
 
-Status write_text(FileSystem& file_system, const std::string& text) {
-  const std::string aside = std::string(kNamespacesFile) + kTempSuffix;
-  const Status cleared = file_system.unlink(aside);  // Left by an owner that ended.
-  if (!cleared.ok() && cleared.code() != Code::kNotFound) return cleared;
-  Status written;
-  {
-    KVKEEP_TRY_ASSIGN(const std::unique_ptr<WriteFile> file, file_system.create_exclusive(aside));
-    written = file->append(as_byte_span(text));
-  }
-  if (written.ok()) written = file_system.rename(aside, kNamespacesFile);
-  if (!written.ok()) (void)file_system.unlink(aside);
-  return written;
-}
-
 // True if something changed.
 bool add(Namespaces& all, const NamespaceClaim& claim) {
   const auto [at, fresh] = all.try_emplace(claim.digest);
@@ -141,19 +131,21 @@ bool add(Namespaces& all, const NamespaceClaim& claim) {
     salt->second = "salted";
   }
   entry.recorded_at = claim.now;
+  entry.is_root = claim.is_root;
   return true;
 }
 
 }  // namespace
 
 Result<Namespaces> read_namespaces(FileSystem& file_system) {
-  const Result<std::string> text = read_text(file_system);
+  const Result<std::string> text = read_service_file(file_system, kNamespacesFile, kReadMax);
   if (text.ok()) return parse(*text);
   if (text.status().code() == Code::kNotFound) return Namespaces();
   return text.status();
 }
 
-Status record_namespace(FileSystem& file_system, const NamespaceClaim& claim, std::string& damage) {
+Result<std::string> namespaces_with(FileSystem& file_system, std::span<const NamespaceClaim> claims,
+                                    uint64_t max_bytes, std::string& damage) {
   Namespaces all;
   Result<Namespaces> found = read_namespaces(file_system);
   if (found.ok()) {
@@ -163,9 +155,11 @@ Status record_namespace(FileSystem& file_system, const NamespaceClaim& claim, st
   } else {
     return found.status();
   }
-  if (!add(all, claim)) return {};
-  const std::string text = to_text(all, claim.digest, claim.max_bytes);
-  return text.empty() ? Status() : write_text(file_system, text);
+  std::set<std::string> added;
+  for (const NamespaceClaim& claim : claims) {
+    if (add(all, claim)) added.insert(claim.digest);
+  }
+  return added.empty() ? std::string() : to_text(all, added, max_bytes);
 }
 
 }  // namespace kvkeep

@@ -1,7 +1,8 @@
-// .kvkeep/namespaces.json: what the identity digests in block files mean.
+// .kvkeep/namespaces.json: what the identity digests in block files, and the roots of the chains of
+// keys, mean.
 //
 //   {"<64 hex>": {"kind": "identity", "model_names": ["m"], "fields": {"build": "b7"},
-//                 "recorded_at": 1767225600.0}, …}
+//                 "recorded_at": 1767225600.0}, "<64 hex>": {"kind": "root", …}, …}
 //
 // A field named "salt" is a secret: only that there is one is recorded, as "salted". The file helps
 // tools to speak of models and builds; nothing is served or refused by it, so a damaged one costs
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct NamespaceEntry {
   std::vector<std::string> model_names{};
   std::map<std::string, std::string> fields{};
   double recorded_at = 0;  // Seconds since the Unix epoch.
+  bool is_root = false;    // The digest is the root of a chain of keys; else that of an identity.
 };
 using Namespaces = std::map<std::string, NamespaceEntry>;  // By digest.
 
@@ -37,13 +40,14 @@ struct NamespaceClaim {
   std::string digest;
   std::string model_name;
   std::map<std::string, std::string> fields;
-  double now = 0;          // Seconds since the Unix epoch.
-  uint64_t max_bytes = 0;  // Of the file; the oldest entries leave. An entry larger than it is not
-                           // recorded.
+  double now = 0;  // Seconds since the Unix epoch.
+  bool is_root = false;
 };
-// Makes sure that the identity is listed; writes only if it is not. OK also after damage, which is
-// replaced: `damage` then says what was wrong. kUnavailable if it could not be written; the old
-// file stays.
-Status record_namespace(FileSystem& file_system, const NamespaceClaim& claim, std::string& damage);
+// The contents of the file with these namespaces in it; empty if all of them are listed already. It
+// has at most `max_bytes` bytes: the oldest entries leave, and claims that do not fit are not
+// listed. OK also after damage, of which nothing is kept: `damage` then says what was wrong.
+// kUnavailable if the file could not be read.
+Result<std::string> namespaces_with(FileSystem& file_system, std::span<const NamespaceClaim> claims,
+                                    uint64_t max_bytes, std::string& damage);
 
 }  // namespace kvkeep

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "disk/service_file.h"
 #include "disk/store_layout.h"
 #include "testing/faulty_file_system.h"
 #include "testing/mem_file_system.h"
@@ -21,10 +22,16 @@ class NamespacesTest : public ::testing::Test {
   }
   std::string record(uint64_t n, std::map<std::string, std::string> fields, double now,
                      const std::string& model = "m", uint64_t max_bytes = 1 << 20) {
+    return record({{digest(n), model, std::move(fields), now}}, max_bytes);
+  }
+  // What was damaged, if anything was.
+  std::string record(const std::vector<NamespaceClaim>& claims, uint64_t max_bytes = 1 << 20) {
     std::string damage;
-    EXPECT_THAT(
-        record_namespace(files_, {digest(n), model, std::move(fields), now, max_bytes}, damage),
-        is_ok());
+    const auto text = namespaces_with(files_, claims, max_bytes, damage);
+    EXPECT_THAT(text, is_ok());
+    if (text.ok() && !text->empty()) {
+      EXPECT_THAT(replace_service_file(files_, kNamespacesFile, *text), is_ok());
+    }
     return damage;
   }
   Namespaces read() {
@@ -65,6 +72,16 @@ TEST_F(NamespacesTest, AnIdentityThatIsListedIsNotWrittenAgain) {
   EXPECT_EQ(read().at(digest(1)).model_names, (std::vector<std::string>{"m", "another"}));
 }
 
+TEST_F(NamespacesTest, RootsAreToldFromIdentities) {
+  record({{digest(1), "m", {{"build", "b7"}}, 100},
+          {digest(2), "m", {{"model", "m"}, {"salt", "hush"}}, 200, true}});
+  const Namespaces all = read();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_FALSE(all.at(digest(1)).is_root);
+  EXPECT_TRUE(all.at(digest(2)).is_root);
+  EXPECT_EQ(all.at(digest(2)).fields.at("salt"), "salted");
+}
+
 TEST_F(NamespacesTest, TheOldestEntriesLeave) {
   std::string many = "{";
   for (uint64_t n = 0; n < kNamespacesMax; ++n) {
@@ -94,7 +111,9 @@ TEST_F(NamespacesTest, BytesAreBoundedToo) {
 }
 
 TEST_F(NamespacesTest, DamageIsToldAndReplaced) {
-  for (const char* bad : {"", "{", "[]", "{\"x\": 1}", "{\"x\": {\"fields\": {\"a\": 1}}}"}) {
+  for (const char* bad :
+       {"", "{", "[]", "{\"x\": 1}", "{\"x\": {\"fields\": {\"a\": 1}}}",
+        R"({"x":{"kind":"riddle","model_names":[],"fields":{},"recorded_at":1.0}})"}) {
     files_.write_all(std::string(kNamespacesFile), bad);
     EXPECT_EQ(read_namespaces(files_).status().code(), Code::kDataLoss) << bad;
     EXPECT_NE(record(1, {{"build", "b"}}, 100), "") << bad;

@@ -79,6 +79,11 @@ void SpaceAccount::set_overhead(uint64_t bytes) {
   overhead_ = bytes;
 }
 
+void SpaceAccount::replace_overhead(uint64_t before, uint64_t after) {
+  MutexLock lock(mu_);
+  overhead_ = plus(minus(overhead_, before), after);
+}
+
 void SpaceAccount::set_limit(uint64_t bytes) {
   MutexLock lock(mu_);
   limit_ = bytes;

@@ -40,6 +40,8 @@ class SpaceAccount {
   void release(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
   // Bytes of directories and service files, which are not given back by evicting blocks.
   void set_overhead(uint64_t bytes) KVKEEP_EXCLUDES(mu_);
+  // One of these files was replaced by another.
+  void replace_overhead(uint64_t before, uint64_t after) KVKEEP_EXCLUDES(mu_);
 
   // The limit in force. A lower one than what is used only keeps more from being charged.
   void set_limit(uint64_t bytes) KVKEEP_EXCLUDES(mu_);

@@ -65,6 +65,16 @@ TEST(SpaceAccount, HeadroomAndOverheadAreNotForBlocks) {
   EXPECT_TRUE(account.begin_write(901));
 }
 
+TEST(SpaceAccount, AServiceFileThatGrowsIsOverhead) {
+  SpaceAccount account(1000, 0);
+  account.set_overhead(36);
+  account.replace_overhead(30, 50);
+  EXPECT_EQ(account.used(), 56u);
+  EXPECT_EQ(account.largest_block(), 944u);
+  account.replace_overhead(70, 0);  // Was not counted yet.
+  EXPECT_EQ(account.used(), 0u);
+}
+
 TEST(SpaceAccount, ADearerFileIsChargedOnlyIfItFits) {
   testing::proves("RUL-53");
   SpaceAccount account(1000, 0);

@@ -4,7 +4,8 @@
 //   <first hex character>/.kvkeep-<nonce>-<n>.tmp   being written by the process with that nonce
 //   .kvkeep/owner-<nonce>                           locked by a living process; holds its pid
 //   .kvkeep/open.lock                               held while a process opens the store
-//   .kvkeep/namespaces.json                         the identities that wrote here, by digest
+//   .kvkeep/namespaces.json                         the namespaces that wrote here, by digest
+//   .kvkeep/limit.json                              the limit that the owner was given
 //   .kvkeep/quarantine/<hex key>-<n>.safetensors    damaged files, kept aside
 //   CACHEDIR.TAG                                    tells backup programs to skip the store
 //
@@ -25,6 +26,7 @@ inline constexpr std::string_view kServiceDir = ".kvkeep";
 inline constexpr std::string_view kQuarantineDir = ".kvkeep/quarantine";
 inline constexpr std::string_view kOpenLock = ".kvkeep/open.lock";
 inline constexpr std::string_view kNamespacesFile = ".kvkeep/namespaces.json";
+inline constexpr std::string_view kLimitFile = ".kvkeep/limit.json";
 inline constexpr std::string_view kCacheTag = "CACHEDIR.TAG";
 
 // "a/abc1….safetensors".

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "disk/namespaces.h"
 #include "testing/prompts.h"
 #include "testing/proves.h"
 #include "testing/test_store.h"
@@ -97,6 +98,38 @@ TEST_F(PrefixCacheTest, AnotherProcessFindsItAfterARestart) {
   const PrefixMatch found = match(tokens);
   EXPECT_EQ(found.blocks.size(), 6u);
   EXPECT_EQ(found.blocks[0].source, Source::kHot);
+}
+
+TEST_F(PrefixCacheTest, ANamespaceIsNotedWhenItFirstStoresSomething) {
+  open();
+  const Tokens tokens = some_tokens(1, 32);
+  match(tokens);
+  store_.executor->run_all();
+  EXPECT_TRUE(read_namespaces(*store_.disk)->empty());
+  store(tokens);
+  store(tokens, "of a tenant");
+  store_.executor->run_all();
+  const Namespaces all = *read_namespaces(*store_.disk);
+  ASSERT_EQ(all.size(), 2u);
+  const KeyChain chain = *KeyChain::open(options_.fields);
+  const KeyChain salted = *KeyChain::open({{"model", "m"}, {"salt", "of a tenant"}});
+  EXPECT_TRUE(all.at(chain.root()->to_hex()).is_root);
+  EXPECT_EQ(all.at(chain.root()->to_hex()).fields, options_.fields);
+  EXPECT_EQ(all.at(salted.root()->to_hex()).fields,
+            (Namespace{{"model", "m"}, {"salt", "salted"}}));
+  const size_t reads = store_.files->count(testing::Op::kOpenRead);
+  store(tokens);
+  store(tokens, "of a tenant");
+  store_.executor->run_all();
+  EXPECT_EQ(store_.files->count(testing::Op::kOpenRead), reads) << "once is enough";
+}
+
+TEST_F(PrefixCacheTest, KeysOfOmlxHaveNoRootToNote) {
+  options_.recipe = KeyRecipe::kOmlx1;
+  open();
+  store(some_tokens(1, 32));
+  store_.executor->run_all();
+  EXPECT_TRUE(read_namespaces(*store_.disk)->empty());
 }
 
 TEST_F(PrefixCacheTest, StoringAgainWritesNothingTwice) {

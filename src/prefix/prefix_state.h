@@ -31,6 +31,7 @@ struct PrefixState {
   Lineage lineage;
 
   mutable Mutex mu;  // A leaf lock.
+  HashSet noted_roots KVKEEP_GUARDED_BY(mu);
   PrefixStats counters KVKEEP_GUARDED_BY(mu);
 
   void count(std::initializer_list<std::pair<Counter, uint64_t>> changes) {
@@ -46,6 +47,8 @@ struct PrefixState {
   // A layer is known that cannot be cut, so that an end within a block is of no use.
   bool ends_at_blocks() const;
   void forget(const BlockHash& hash);
+  // Lets the cache know of the namespace, once.
+  void note_namespace(const KeyChain& chain, const Prompt& prompt) KVKEEP_EXCLUDES(mu);
 
   Result<PrefixMatch> find(const Prompt& prompt) KVKEEP_EXCLUDES(mu);
   LoadedPrefix load(const PrefixMatch& match);

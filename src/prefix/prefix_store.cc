@@ -8,6 +8,8 @@
 namespace kvkeep {
 namespace {
 
+constexpr size_t kNotedRootsMax = 4096;  // Beyond them, some are told to the cache again.
+
 Status wrong(const std::string& what) { return Status(Code::kInvalidArgument, what); }
 
 bool is_rotating(std::string_view type) { return type.find("Rotating") != std::string_view::npos; }
@@ -251,12 +253,25 @@ void Storing::strip(const BlockHash& key) {
 
 }  // namespace
 
+void PrefixState::note_namespace(const KeyChain& chain, const Prompt& prompt) {
+  if (!chain.root()) return;
+  {
+    MutexLock lock(mu);
+    if (noted_roots.count(*chain.root()) == 1) return;
+    if (noted_roots.size() >= kNotedRootsMax) noted_roots.clear();
+    noted_roots.insert(*chain.root());
+  }
+  cache->note_namespace(*chain.root(), keys->shown_fields(prompt));
+}
+
 Result<StoreReport> PrefixState::store(const Prompt& prompt, const PromptState& given,
                                        std::span<const Snapshot> snapshots) {
   Storing storing(*this, prompt, given, snapshots);
   KVKEEP_TRY(storing.check());
   KVKEEP_TRY_ASSIGN(const KeyChain chain, keys->chain_of(prompt));
-  return storing.run(chain);
+  KVKEEP_TRY_ASSIGN(StoreReport report, storing.run(chain));
+  if (report.tokens > 0) note_namespace(chain, prompt);
+  return report;
 }
 
 }  // namespace kvkeep

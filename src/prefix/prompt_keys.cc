@@ -35,6 +35,12 @@ Result<KeyChain> PromptKeys::chain_of(const Prompt& prompt) const {
   return KeyChain::open(fields, chain_.recipe());
 }
 
+Namespace PromptKeys::shown_fields(const Prompt& prompt) const {
+  Namespace fields = fields_;
+  if (!prompt.salt.empty() || fields.count("salt") == 1) fields["salt"] = "salted";
+  return fields;
+}
+
 Result<std::vector<PromptBlock>> PromptKeys::full_blocks(const KeyChain& chain,
                                                          const Prompt& prompt,
                                                          uint64_t limit) const {

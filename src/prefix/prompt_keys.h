@@ -28,6 +28,8 @@ class PromptKeys {
   // The chain of this prompt's namespace. kInvalidArgument where the recipe has no place for a
   // salt.
   Result<KeyChain> chain_of(const Prompt& prompt) const;
+  // The fields of this prompt's namespace, without the secret: a salt is only "salted".
+  Namespace shown_fields(const Prompt& prompt) const;
   // All full blocks among the first `limit` tokens.
   Result<std::vector<PromptBlock>> full_blocks(const KeyChain& chain, const Prompt& prompt,
                                                uint64_t limit) const;

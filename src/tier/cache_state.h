@@ -26,6 +26,7 @@
 #include "tier/call_gate.h"
 #include "tier/hot_tier.h"
 #include "tier/leases.h"
+#include "tier/pending_notes.h"
 #include "tier/write_queue.h"
 
 namespace kvkeep {
@@ -59,6 +60,7 @@ struct CacheState {
   WriteQueue queue;
   HotTier hot;
   LeaseBook leases;
+  PendingNotes notes;
   mutable CallGate gate;
   std::shared_ptr<BlockWriter> writer;
   // Makes sure that a pushed block gets written. Set once, before the first call.

@@ -71,6 +71,9 @@ class GuardedCache final : public TieredBlockCache {
   void set_hot_max_bytes(uint64_t bytes) override {
     guarded_task([&] { cache_->set_hot_max_bytes(bytes); });
   }
+  void note_namespace(const BlockHash& root, const Namespace& fields) override {
+    guarded_task([&] { cache_->note_namespace(root, fields); });
+  }
   Result<size_t> clear() override {
     return guarded(Asked::kOther, [&] { return cache_->clear(); });
   }

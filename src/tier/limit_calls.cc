@@ -1,5 +1,6 @@
 // The calls of TieredCache that are about its limit.
 #include "tier/reclaimer.h"
+#include "tier/store_notes.h"
 #include "tier/tiered_cache.h"
 
 namespace kvkeep {
@@ -53,7 +54,10 @@ uint64_t TieredCache::configured_max_size() const {
 }
 
 void TieredCache::set_configured_max_size(uint64_t bytes) {
-  if (state_->has_disk()) state_->disk_space->set_configured(bytes);
+  if (!state_->has_disk()) return;
+  state_->disk_space->set_configured(bytes);
+  const CallGate::Pass pass(state_->gate);
+  if (pass) note_limit(state_);
 }
 
 }  // namespace kvkeep

@@ -7,12 +7,12 @@
 #include "kvkeep/size_string.h"
 #include "tier/block_writer.h"
 #include "tier/compatibility.h"
-#include "tier/identity_record.h"
 #include "tier/leases.h"
 #include "tier/model_stats.h"
 #include "tier/preload.h"
 #include "tier/reconcile.h"
 #include "tier/removal.h"
+#include "tier/store_notes.h"
 #include "tier/store_opening.h"
 
 namespace kvkeep {
@@ -89,7 +89,7 @@ Result<std::unique_ptr<TieredCache>> TieredCache::open(Options options, Environm
     KVKEEP_TRY_ASSIGN(state->directory,
                       StoreDirectory::open(std::move(seams.file_system),
                                            directory_settings(*state, std::move(seams.nonce))));
-    record_identity(*state);
+    write_opening_notes(*state);
     KVKEEP_TRY(take_stock(*state));
   }
   warn_of_options(*state);
@@ -222,6 +222,11 @@ uint64_t TieredCache::shrink_hot_to(uint64_t bytes, const HashSet& keep) {
   return pass ? state_->hot.shrink_to(bytes, keep) : 0;
 }
 
+void TieredCache::note_namespace(const BlockHash& root, const Namespace& fields) {
+  const CallGate::Pass pass(state_->gate);
+  if (pass) kvkeep::note_namespace(state_, root, fields);
+}
+
 void TieredCache::set_hot_max_bytes(uint64_t bytes) { state_->hot.set_max_bytes(bytes); }
 
 bool TieredCache::forget_block(const BlockHash& key) {
@@ -296,6 +301,7 @@ CloseReport TieredCache::shut(Duration limit) {
 
 void TieredCache::close_store(Duration deadline, bool calls_have_left) {
   refresh_file_times(deadline);
+  if (calls_have_left && state_->clock().mono() <= deadline) write_notes(*state_);
   // With a call still stuck in the system, the owner lock lasts until that call has ended (RUL-57).
   if (calls_have_left) state_->directory->release_owner();
 }

@@ -48,6 +48,7 @@ class TieredCache final : public TieredBlockCache {
   size_t clear_hot(HotClear how) override;
   uint64_t shrink_hot_to(uint64_t bytes, const HashSet& keep = {}) override;
   void set_hot_max_bytes(uint64_t bytes) override;
+  void note_namespace(const BlockHash& root, const Namespace& fields) override;
   bool forget_block(const BlockHash& key) override;
   bool adopt_layer_types(std::span<const std::string> types) override;
   bool set_expected_layer_types(std::span<const std::string> types,
