@@ -65,6 +65,10 @@ std::string stats_prometheus(const StoreStats& stats) {
   out.sample(t.overhead_bytes, label("kind", "overhead"));
   out.sample(t.quarantine_bytes, label("kind", "quarantine"));
   out.sample(t.temp_bytes, label("kind", "temporary"));
+  if (t.max_size_bytes) {
+    out.metric("configured_max_size_bytes", "limit that the store's owner was given");
+    out.sample(*t.max_size_bytes);
+  }
   out.metric("quarantine_files", "damaged files kept aside");
   out.sample(t.quarantine_files);
   out.metric("temporary_files", "files being written or left behind");

@@ -36,7 +36,7 @@ Verb stats_verb() {
           1,
           "show totals of a store",
           "Blocks and bytes, per model, identity and state; what else is in the directory; free "
-          "space.",
+          "space, and the limit that the store's last owner was given.",
           "kvkeep stats --prometheus",
           {kDirFlag,
            kJsonFlag,

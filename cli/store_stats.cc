@@ -61,6 +61,17 @@ std::string groups_text(const std::string& heading, const std::map<std::string, 
   return out;
 }
 
+double share(uint64_t part, uint64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+std::string limit_text(const DirectoryTotals& totals) {
+  if (!totals.max_size_bytes) return "not known";
+  const double used = 100 * share(totals.store_bytes(), *totals.max_size_bytes);
+  return format_bytes(*totals.max_size_bytes) + ", " +
+         std::to_string(static_cast<uint64_t>(used + 0.5)) + " % of it used";
+}
+
 std::string span_text(const Span& span, double now) {
   return format_age(now - span.oldest) + " to " + format_age(now - span.newest) + " ago";
 }
@@ -105,6 +116,10 @@ std::string stats_json(const StoreStats& stats) {
            {"free_bytes", t.free_bytes},
            {"models", list_of(stats.models, "model_name")},
            {"identities", list_of(stats.identities, "identity")}};
+  if (t.max_size_bytes) {
+    out["configured_max_size_bytes"] = *t.max_size_bytes;
+    out["utilization"] = share(t.store_bytes(), *t.max_size_bytes);
+  }
   out["states"] = Json::object();
   for (const auto& [state, group] : stats.states) out["states"][state] = group.blocks;
   if (stats.created) {
@@ -125,6 +140,7 @@ std::string stats_text(const StoreStats& stats, double now) {
   out += entry("on the disk", format_bytes(t.store_bytes()) + ": blocks " +
                                   format_bytes(t.block_bytes) + ", directories and service files " +
                                   format_bytes(t.overhead_bytes));
+  out += entry("limit", limit_text(t));
   out += entry("quarantine", files_text(t.quarantine_files, t.quarantine_bytes));
   out += entry("temporary", files_text(t.temp_files, t.temp_bytes));
   out += entry("foreign", files_text(t.foreign_files, t.foreign_bytes) + ", not kvkeep's");

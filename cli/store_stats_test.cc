@@ -58,6 +58,20 @@ TEST(StoreStats, AnEmptyStoreHasNoTimes) {
   EXPECT_EQ(stats_text(StoreStats{"/s"}, 0).find("created"), std::string::npos);
 }
 
+TEST(StoreStats, TheLimitIsShownWhereItIsKnown) {
+  StoreStats stats = some();
+  EXPECT_FALSE(nlohmann::json::parse(stats_json(stats)).contains("configured_max_size_bytes"));
+  EXPECT_EQ(stats_prometheus(stats).find("max_size"), std::string::npos);
+  EXPECT_NE(stats_text(stats, 0).find("limit         not known\n"), std::string::npos);
+  stats.totals.max_size_bytes = 2 * stats.totals.store_bytes();
+  const auto json = nlohmann::json::parse(stats_json(stats));
+  EXPECT_EQ(json["configured_max_size_bytes"], 2 * (4 * 4096 + 10));
+  EXPECT_EQ(json["utilization"], 0.5);
+  EXPECT_NE(stats_text(stats, 0).find("50 % of it used"), std::string::npos);
+  EXPECT_NE(stats_prometheus(stats).find("kvkeep_store_configured_max_size_bytes 32788\n"),
+            std::string::npos);
+}
+
 TEST(StoreStats, PrometheusEscapesLabelsAndTypesEveryMetric) {
   const std::string text = stats_prometheus(some());
   EXPECT_NE(text.find("kvkeep_store_blocks{state=\"ok\"} 3\n"), std::string::npos);

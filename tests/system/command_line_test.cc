@@ -182,6 +182,18 @@ TEST_F(CommandLineTest, InspectShowsABlockByKeyAndByFile) {
   EXPECT_NE(bad.out.find("wrong"), std::string::npos);
 }
 
+TEST_F(CommandLineTest, StatsShowTheLimitOfTheLastOwner) {
+  write(1);
+  const json stats = json::parse(good({"stats", "--json"}));
+  EXPECT_EQ(stats["configured_max_size_bytes"], kLimit);
+  EXPECT_GT(stats["utilization"], 0);
+  const fs::path recorded = store() / ".kvkeep" / "limit.json";
+  EXPECT_EQ(fs::status(recorded).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_NE(good({"stats"}).find("1.00GB, 0 % of it used"), std::string::npos);
+  std::ofstream(recorded) << "{";
+  EXPECT_FALSE(json::parse(good({"stats", "--json"})).contains("configured_max_size_bytes"));
+}
+
 TEST_F(CommandLineTest, StatsAddUp) {
   write(3);
   const json stats = json::parse(good({"stats", "--json"}));
