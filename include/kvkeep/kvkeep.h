@@ -23,3 +23,4 @@
 #include "kvkeep/tensor.h"
 #include "kvkeep/token_digest.h"
 #include "kvkeep/version.h"
+#include "kvkeep/why.h"

@@ -1,4 +1,5 @@
-// The public functions of directory.h: they open the store and leave the work to the other files.
+// The public functions of directory.h and why.h: they open the store and leave the work to the
+// other files.
 
 #include "kvkeep/directory.h"
 
@@ -9,6 +10,7 @@
 #include "directory/removal.h"
 #include "directory/store_access.h"
 #include "directory/verification.h"
+#include "directory/why.h"
 #include "disk/store_layout.h"
 #include "io/posix_file_system.h"
 #include "kvkeep/environment.h"
@@ -136,6 +138,24 @@ Result<BlockInspection> inspect_file(const fs::path& file) {
   KVKEEP_TRY_ASSIGN(const auto file_system, open_posix_file_system(dir, RootUse::kReadExisting));
   return inspect(*file_system, {file.filename().string(), file, key_in_name(file)},
                  names_around(dir));
+}
+
+Result<BlockAnswer> why_block(const fs::path& root, const BlockHash& key,
+                              const ExpectedBlocks& expected) {
+  KVKEEP_TRY_ASSIGN(const auto file_system, open_store_to_read(root));
+  return BlockJudge(*file_system, root, expected).judge(key);
+}
+
+Result<std::vector<BlockHash>> find_quarantined_keys(const fs::path& root,
+                                                     std::string_view hex_prefix) {
+  if (hex_prefix.empty()) return Status(Code::kInvalidArgument, "the beginning of a key is empty");
+  KVKEEP_TRY_ASSIGN(const auto file_system, open_store_to_read(root));
+  return find_quarantined_keys(*file_system, hex_prefix);
+}
+
+Result<PromptAnswer> why_prompt(const fs::path& root, const PromptQuestion& question) {
+  KVKEEP_TRY_ASSIGN(const auto file_system, open_store_to_read(root));
+  return why_prompt(*file_system, root, question);
 }
 
 Result<VerifyTotals> verify_blocks(const fs::path& root, const VerifyOptions& options) {

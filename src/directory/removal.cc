@@ -155,8 +155,7 @@ RemovalReport quarantine(std::span<const BlockHash> keys, StoreDirectory& store,
   BlockVerifier verifier(store.file_system(), make_file_pool());
   for (const BlockHash& key : keys) {
     uint64_t file_size = 0;
-    bool has_digest = false;
-    if (verifier.verify(key, file_size, has_digest).code() != Code::kDataLoss) continue;
+    if (verifier.verify(key, file_size).status().code() != Code::kDataLoss) continue;
     const Result<FileStat> stat = store.stat(key);
     if (!stat.ok()) continue;  // Gone meanwhile.
     const Result<QuarantineReport> moved = store.quarantine(key, stat->allocated);

@@ -83,7 +83,9 @@ void verify_files(FileSystem& file_system, const std::shared_ptr<BufferPool>& po
   while (const std::optional<size_t> index = queue.next()) {
     const BlockHash& hash = queue.files()[*index].hash;
     VerifiedBlock block{hash, root / block_path(hash)};
-    block.verdict = verifier.verify(hash, block.file_size, block.has_digest);
+    const Result<BlockHeader> header = verifier.verify(hash, block.file_size);
+    block.verdict = header.status();
+    block.has_digest = header.ok() && header->has_digest;
     const bool gone = block.verdict.code() == Code::kNotFound && !block.verdict.miss_reason();
     queue.done(*index, gone ? std::nullopt : std::optional(std::move(block)));
   }
@@ -135,19 +137,18 @@ Result<WholeFile> read_whole_file(FileSystem& file_system, std::string_view path
   return Status(Code::kDataLoss, MissReason::kDamaged, "the file ended while it was read");
 }
 
-Status BlockVerifier::verify_once(const BlockHash& hash, uint64_t& file_size, bool& has_digest) {
+Result<BlockHeader> BlockVerifier::verify_once(const BlockHash& hash, uint64_t& file_size) {
   KVKEEP_TRY_ASSIGN(WholeFile whole, read_whole_file(file_system_, block_path(hash), *pool_));
   file_size = whole.stat.size;
   KVKEEP_TRY_ASSIGN(const ImagePtr image,
                     decode_image(std::move(whole.buffer), whole.stat.size, {hash, false}));
-  has_digest = image->header().has_digest;
-  return {};
+  return image->header();
 }
 
 // A passing fault of memory or cable must not condemn a file, so damage has to show twice (RUL-50).
-Status BlockVerifier::verify(const BlockHash& hash, uint64_t& file_size, bool& has_digest) {
-  const Status first = verify_once(hash, file_size, has_digest);
-  return first.code() == Code::kDataLoss ? verify_once(hash, file_size, has_digest) : first;
+Result<BlockHeader> BlockVerifier::verify(const BlockHash& hash, uint64_t& file_size) {
+  Result<BlockHeader> first = verify_once(hash, file_size);
+  return first.status().code() == Code::kDataLoss ? verify_once(hash, file_size) : first;
 }
 
 Result<VerifyTotals> verify_blocks(const std::shared_ptr<FileSystem>& file_system,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "codec/image.h"
 #include "io/buffer_pool.h"
 #include "io/file_system.h"
 #include "kvkeep/directory.h"
@@ -30,12 +31,12 @@ class BlockVerifier {
   BlockVerifier(FileSystem& file_system, std::shared_ptr<BufferPool> pool)
       : file_system_(file_system), pool_(std::move(pool)) {}
 
-  // kNotFound without a reason: the file is gone. `file_size` and `has_digest` are set as far as
-  // they are known.
-  Status verify(const BlockHash& hash, uint64_t& file_size, bool& has_digest);
+  // What the header of a whole block says. kNotFound without a reason: the file is gone.
+  // `file_size` is set as far as it is known.
+  Result<BlockHeader> verify(const BlockHash& hash, uint64_t& file_size);
 
  private:
-  Status verify_once(const BlockHash& hash, uint64_t& file_size, bool& has_digest);
+  Result<BlockHeader> verify_once(const BlockHash& hash, uint64_t& file_size);
 
   FileSystem& file_system_;
   const std::shared_ptr<BufferPool> pool_;

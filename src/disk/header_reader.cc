@@ -64,4 +64,17 @@ Result<BlockHeader> HeaderReader::read(std::string_view path) {
   return header;
 }
 
+MissReason reason_unread(const Status& status) {
+  switch (status.miss_reason().value_or(MissReason::kUnreadable)) {
+    case MissReason::kVersion:
+      return MissReason::kVersion;
+    case MissReason::kUndigested:
+      return MissReason::kUndigested;
+    case MissReason::kNoMemory:
+      return MissReason::kNoMemory;
+    default:
+      return MissReason::kUnreadable;
+  }
+}
+
 }  // namespace kvkeep

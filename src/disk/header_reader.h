@@ -43,4 +43,7 @@ class HeaderReader {
   uint64_t capacity_ = 0;
 };
 
+// Why a file is not served whose header was not read with this status.
+MissReason reason_unread(const Status& status);
+
 }  // namespace kvkeep

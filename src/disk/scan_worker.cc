@@ -8,19 +8,6 @@ namespace {
 
 constexpr double kSeedTempSeconds = 3600;
 
-MissReason reason_of(const Status& status) {
-  switch (status.miss_reason().value_or(MissReason::kUnreadable)) {
-    case MissReason::kVersion:
-      return MissReason::kVersion;
-    case MissReason::kUndigested:
-      return MissReason::kUndigested;
-    case MissReason::kNoMemory:
-      return MissReason::kNoMemory;
-    default:
-      return MissReason::kUnreadable;
-  }
-}
-
 }  // namespace
 
 ScanWorker::ScanWorker(FileSystem& file_system, const ScanSettings& settings,
@@ -126,7 +113,7 @@ void ScanWorker::report_block(const BlockHash& hash, std::string_view path, cons
   if (!header.ok()) {
     // Without a reason the file itself was missing; with one, something in it was.
     if (header.status().code() == Code::kNotFound && !header.status().miss_reason()) return;
-    block.why = reason_of(header.status());
+    block.why = reason_unread(header.status());
   } else if (header->hash == hash) {
     block.header = *std::move(header);
   } else {
