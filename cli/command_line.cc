@@ -20,14 +20,20 @@ struct Parsed {
   CLI::App* app = nullptr;
   std::vector<std::string> words;
   std::map<std::string, std::string> values;
+  std::map<std::string, std::vector<std::string>> lists;
   std::map<std::string, bool> switches;
 };
 
 void add_flag(Parsed& parsed, const Flag& flag) {
   const std::string name(flag.name);
-  CLI::Option* option = flag.value.empty()
-                            ? parsed.app->add_flag("--" + name, parsed.switches[name])
-                            : parsed.app->add_option("--" + name, parsed.values[name]);
+  CLI::Option* option = nullptr;
+  if (flag.value.empty()) {
+    option = parsed.app->add_flag("--" + name, parsed.switches[name]);
+  } else if (flag.repeats) {
+    option = parsed.app->add_option("--" + name, parsed.lists[name])->allow_extra_args(false);
+  } else {
+    option = parsed.app->add_option("--" + name, parsed.values[name]);
+  }
   if (!flag.variable.empty()) option->envname(std::string(flag.variable));
 }
 
@@ -47,6 +53,9 @@ Arguments arguments_of(const Parsed& parsed) {
   arguments.words = parsed.words;
   for (const auto& [name, value] : parsed.values) {
     if (!value.empty()) arguments.values.emplace(name, value);
+  }
+  for (const auto& [name, list] : parsed.lists) {
+    if (!list.empty()) arguments.lists.emplace(name, list);
   }
   for (const auto& [name, on] : parsed.switches) {
     if (on) arguments.switches.insert(name);

@@ -41,6 +41,7 @@ std::string zsh_text(std::string_view text) {
 std::string zsh_value(const Flag& flag) {
   if (flag.value.empty()) return "";
   if (!flag.choices.empty()) return ":value:(" + spaced(flag.choices) + ")";
+  if (flag.value == "FILE") return ":file:_files";
   return flag.value == "DIR" ? ":directory:_files -/" : ":" + std::string(flag.value) + ":";
 }
 
@@ -130,7 +131,8 @@ std::string fish_completion() {
       out += "complete -c kvkeep -n '__fish_seen_subcommand_from " + std::string(verb.name) +
              "' -l " + std::string(flag.name);
       if (flag.value == "DIR") out += " -r -a '(__fish_complete_directories)'";
-      if (!flag.value.empty() && flag.value != "DIR") out += " -x";
+      if (flag.value == "FILE") out += " -r";
+      if (!flag.value.empty() && flag.value != "DIR" && flag.value != "FILE") out += " -x";
       if (!flag.choices.empty()) out += " -a " + quoted(spaced(flag.choices));
       out += " -d " + quoted(flag.help) + "\n";
     }

@@ -38,12 +38,7 @@ Result<RemoveOptions> filters_of(const Arguments& arguments) {
 Result<Removal> removal_of(const Arguments& arguments) {
   Removal removal;
   KVKEEP_TRY_ASSIGN(removal.options, filters_of(arguments));
-  std::vector<std::string> words = arguments.words;
-  std::optional<std::string> dir;
-  if (!words.empty() && !looks_like_key(words.front())) {
-    dir = words.front();
-    words.erase(words.begin());
-  }
+  const auto [dir, words] = split_words(arguments.words);
   const RemoveOptions& given = removal.options;
   const bool chosen = given.all || !given.model_name.empty() || !given.build.empty() ||
                       given.newer_than_seconds.has_value();

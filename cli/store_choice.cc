@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "kvkeep/directory.h"
+#include "kvkeep/why.h"
 
 namespace kvkeep::cli {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLeastKeyCharacters = 6;
+constexpr size_t kWholeKeyCharacters = 64;
 constexpr size_t kListedMax = 5;
 
 std::vector<fs::path> stores_below(const fs::path& home) {
@@ -40,6 +42,27 @@ Status several_keys(const std::string& word, const std::vector<BlockHash>& keys)
                      " blocks begin with it (write more of it):";
   for (size_t i = 0; i < std::min(keys.size(), kListedMax); ++i) text += "\n  " + keys[i].to_hex();
   return Status(Code::kInvalidArgument, std::move(text));
+}
+
+Status check_beginning(const std::string& word) {
+  if (is_hex(word) && word.size() >= kLeastKeyCharacters) return {};
+  return Status(Code::kInvalidArgument,
+                "key \"" + word + "\": write at least 6 hex characters of it");
+}
+
+// The one of `keys`, which begin with `word`, that is meant.
+Result<BlockHash> only_key(const fs::path& store, const std::string& word,
+                           const std::vector<BlockHash>& keys) {
+  const std::string prefix = lower(word);
+  if (keys.empty()) {
+    return Status(Code::kNotFound,
+                  "no block in " + store.string() + " has a key that begins with " + prefix);
+  }
+  for (const BlockHash& key : keys) {
+    if (key.to_hex() == prefix) return key;
+  }
+  if (keys.size() > 1) return several_keys(word, keys);
+  return keys.front();
 }
 
 }  // namespace
@@ -94,22 +117,31 @@ bool looks_like_key(const std::string& word) {
   return word.size() >= kLeastKeyCharacters && is_hex(word) && !fs::is_directory(word, ignored);
 }
 
+DirAndKeys split_words(std::vector<std::string> words) {
+  DirAndKeys split;
+  if (!words.empty() && !looks_like_key(words.front())) {
+    split.dir = words.front();
+    words.erase(words.begin());
+  }
+  split.keys = std::move(words);
+  return split;
+}
+
 Result<BlockHash> resolve_key(const fs::path& store, const std::string& word) {
-  if (!is_hex(word) || word.size() < kLeastKeyCharacters) {
-    return Status(Code::kInvalidArgument,
-                  "key \"" + word + "\": write at least 6 hex characters of it");
-  }
+  KVKEEP_TRY(check_beginning(word));
+  KVKEEP_TRY_ASSIGN(const std::vector<BlockHash> keys, find_keys(store, lower(word)));
+  return only_key(store, word, keys);
+}
+
+Result<BlockHash> resolve_asked_key(const fs::path& store, const std::string& word) {
+  KVKEEP_TRY(check_beginning(word));
   const std::string prefix = lower(word);
-  KVKEEP_TRY_ASSIGN(const std::vector<BlockHash> keys, find_keys(store, prefix));
+  KVKEEP_TRY_ASSIGN(std::vector<BlockHash> keys, find_keys(store, prefix));
   if (keys.empty()) {
-    return Status(Code::kNotFound,
-                  "no block in " + store.string() + " has a key that begins with " + prefix);
+    KVKEEP_TRY_ASSIGN(keys, find_quarantined_keys(store, prefix));
   }
-  for (const BlockHash& key : keys) {
-    if (key.to_hex() == prefix) return key;
-  }
-  if (keys.size() > 1) return several_keys(word, keys);
-  return keys.front();
+  if (keys.empty() && prefix.size() == kWholeKeyCharacters) return BlockHash::from_hex(prefix);
+  return only_key(store, word, keys);
 }
 
 }  // namespace kvkeep::cli

@@ -38,8 +38,18 @@ Result<std::filesystem::path> store_of(const Arguments& arguments);
 // 6 or more hex characters, of either case, and nothing that exists as a directory.
 bool looks_like_key(const std::string& word);
 
+// What comes after a verb that takes [DIR] KEY….
+struct DirAndKeys {
+  std::optional<std::string> dir{};
+  std::vector<std::string> keys{};
+};
+DirAndKeys split_words(std::vector<std::string> words);
+
 // The one block whose key begins with `word`. kNotFound; kInvalidArgument if it is too short, no
 // hex, or the beginning of several.
 Result<BlockHash> resolve_key(const std::filesystem::path& store, const std::string& word);
+// The same for a block that need not be there: one in the quarantine, or any key of 32 bytes that
+// is written out.
+Result<BlockHash> resolve_asked_key(const std::filesystem::path& store, const std::string& word);
 
 }  // namespace kvkeep::cli

@@ -102,5 +102,28 @@ TEST_F(StoreChoiceTest, ABeginningStandsForTheOneKeyThatHasIt) {
   EXPECT_EQ(resolve_key(store, "bbbbbb").status().code(), Code::kNotFound);
 }
 
+TEST_F(StoreChoiceTest, AKeyThatIsAskedAboutNeedNotBeServed) {
+  const fs::path store = make_store("s");
+  fs::create_directories(store / ".kvkeep" / "quarantine");
+  std::ofstream(store / ".kvkeep" / "quarantine" / "abcdef99-3.safetensors") << "";
+  EXPECT_EQ(resolve_key(store, "abcdef").status().code(), Code::kNotFound);
+  EXPECT_EQ(resolve_asked_key(store, "abcdef")->to_hex(), "abcdef99");
+  fs::create_directories(store / "a");
+  std::ofstream(store / "a" / "abcdef01.safetensors") << "";
+  EXPECT_EQ(resolve_asked_key(store, "abcdef")->to_hex(), "abcdef01") << "what is served is meant";
+  const std::string whole(64, 'b');
+  EXPECT_EQ(resolve_asked_key(store, whole)->to_hex(), whole);
+  EXPECT_EQ(resolve_asked_key(store, "bbbbbb").status().code(), Code::kNotFound);
+  EXPECT_EQ(resolve_asked_key(store, "bbbbb").status().code(), Code::kInvalidArgument);
+}
+
+TEST_F(StoreChoiceTest, AWordThatIsNoKeyBeforeKeysIsTheStore) {
+  EXPECT_EQ(split_words({}).dir, std::nullopt);
+  EXPECT_EQ(split_words({"abcdef", "x"}).dir, std::nullopt);
+  EXPECT_EQ(split_words({"abcdef", "x"}).keys, (std::vector<std::string>{"abcdef", "x"}));
+  EXPECT_EQ(split_words({"./abcdef", "abcdef"}).dir, "./abcdef");
+  EXPECT_EQ(split_words({"./abcdef", "abcdef"}).keys, std::vector<std::string>{"abcdef"});
+}
+
 }  // namespace
 }  // namespace kvkeep::cli

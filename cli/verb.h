@@ -22,18 +22,24 @@ struct Flag {
   std::string_view help;
   std::string_view variable = {};  // That gives it where the command line does not; may be empty.
   std::string_view choices = {};   // "used|size|…", for completion; the verb checks.
+  bool repeats = false;            // May be given several times.
 };
 
 // What was given, as text; each verb makes its own sense of it.
 struct Arguments {
-  std::vector<std::string> words{};             // Those without a flag.
-  std::map<std::string, std::string> values{};  // By flag.
+  std::vector<std::string> words{};                         // Those without a flag.
+  std::map<std::string, std::string> values{};              // By flag.
+  std::map<std::string, std::vector<std::string>> lists{};  // Of flags that repeat.
   std::set<std::string> switches{};
 
   bool has(const std::string& flag) const { return switches.count(flag) == 1; }
   std::optional<std::string> value(const std::string& flag) const {
     const auto at = values.find(flag);
     return at != values.end() ? std::optional(at->second) : std::nullopt;
+  }
+  std::vector<std::string> list(const std::string& flag) const {
+    const auto at = lists.find(flag);
+    return at != lists.end() ? at->second : std::vector<std::string>();
   }
 };
 
@@ -62,6 +68,7 @@ Verb ls_verb();
 Verb inspect_verb();
 Verb stats_verb();
 Verb verify_verb();
+Verb why_verb();
 Verb gc_verb();
 Verb rm_verb();
 Verb dir_verb();

@@ -10,8 +10,10 @@
 #include <sstream>
 
 #include "kvkeep/kvkeep.h"
+#include "kvkeep/prefix_cache.h"
 #include "program.h"
 #include "testing/block_builder.h"
+#include "testing/prompts.h"
 #include "testing/proves.h"
 
 namespace kvkeep {
@@ -182,6 +184,70 @@ TEST_F(CommandLineTest, InspectShowsABlockByKeyAndByFile) {
   EXPECT_NE(bad.out.find("wrong"), std::string::npos);
 }
 
+TEST_F(CommandLineTest, WhySaysOfBlocksWhetherALoadWouldTakeThem) {
+  write(3);
+  EXPECT_NE(good({"why", hex_of(1).substr(0, 12)}).find(": ok: a load would take it"),
+            std::string::npos);
+  flip(1, fs::file_size(file(1)) - 1);
+  fs::remove(file(2));
+  const Ran ran = run({"why", store(), hex_of(0), hex_of(1), hex_of(2), "--json"});
+  EXPECT_EQ(ran.status, 1);
+  const json blocks = json::parse(ran.out)["blocks"];
+  ASSERT_EQ(blocks.size(), 3u);
+  EXPECT_EQ(blocks[0]["state"], "ok");
+  EXPECT_EQ(blocks[0]["hash"], hex_of(0));
+  EXPECT_EQ(blocks[0]["file_size"], fs::file_size(file(0)));
+  EXPECT_EQ(blocks[1]["state"], "damaged");
+  EXPECT_EQ(blocks[2]["state"], "absent");
+  EXPECT_EQ(run({"verify", "--quarantine"}).status, 1);
+  const Ran aside = run({"why", hex_of(1).substr(0, 12)});
+  EXPECT_EQ(aside.status, 1);
+  EXPECT_NE(aside.out.find("kept aside in .kvkeep/quarantine/"), std::string::npos) << aside.out;
+  EXPECT_EQ(run({"why", hex_of(0), "--model", "other"}).status, 1);
+  EXPECT_EQ(run({"why", hex_of(0), "--identity", "build=b7"}).status, 1);
+}
+
+TEST_F(CommandLineTest, WhySaysWhereAPromptBreaksAndForWhatItIsStored) {
+  const testing::Tokens tokens = testing::some_tokens(1, 40);
+  {
+    const auto cache = open();
+    BlockPool pool(16, 100);
+    const auto prefixes = PrefixCache::open(
+        pool, *cache, {.fields = {{"model", "m"}, {"build", "b1234"}, {"salt", "hush"}}});
+    ASSERT_TRUE(prefixes.ok());
+    ASSERT_TRUE((*prefixes)->store({tokens, {}, {}}, testing::state_after(tokens)).ok());
+  }
+  const fs::path prompt = dir_.path() / "prompt.json";
+  std::ofstream(prompt) << json(tokens);
+  std::vector<std::string> words{"why",          "--tokens", prompt,    "--model",    "m",
+                                 "--block-size", "16",       "--field", "build=b1234"};
+  program_.variables["KVKEEP_SALT"] = "hush";
+  const std::string table = good(words);
+  EXPECT_NE(table.find("16-31"), std::string::npos) << table;
+  EXPECT_NE(table.find("32 of 40 tokens are there, in 2 blocks"), std::string::npos) << table;
+
+  words.back() = "build=b1240";
+  const Ran other = run(words);
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.out.find("stored for build 'b1234'; asked for build 'b1240'"), std::string::npos)
+      << other.out;
+  EXPECT_EQ(other.out.find("hush"), std::string::npos);
+
+  words.back() = "build=b1234";
+  words[2] = "-";
+  words.push_back("--json");
+  program_.input = prompt;
+  const json answer = json::parse(good(words));
+  EXPECT_EQ(answer["state"], "ok");
+  EXPECT_EQ(answer["tokens"], 32);
+  EXPECT_EQ(answer["blocks"][1]["first_token"], 16);
+  program_.variables["KVKEEP_BLOCK_SIZE"] = "20";
+  words.erase(words.begin() + 5, words.begin() + 7);
+  const json sizes = json::parse(run(words).out);
+  EXPECT_EQ(sizes["state"], "absent");
+  EXPECT_EQ(sizes["stored_block_size"], 16);
+}
+
 TEST_F(CommandLineTest, StatsShowTheLimitOfTheLastOwner) {
   write(1);
   const json stats = json::parse(good({"stats", "--json"}));
@@ -264,6 +330,7 @@ TEST_F(CommandLineTest, CommandsThatLookChangeNothing) {
   run({"stats"});
   run({"verify"});
   run({"dir"});
+  run({"why", hex_of(0), hex_of(1), hex_of(7)});
   run({"gc", "--max-size", "0", "--dry-run"});
   run({"rm", "--all", "--dry-run"});
   EXPECT_EQ(everything(), before);
@@ -284,6 +351,7 @@ TEST_F(CommandLineTest, CommandsThatLookWorkBesideAWriter) {
     }
   }
   EXPECT_TRUE(cache->flush().ok());
+  EXPECT_NE(good({"why", hex_of(300)}).find(": ok: "), std::string::npos);
   EXPECT_EQ(good_lines({"ls", "--json"}).size(), 20u);
   EXPECT_EQ(cache->size(), 20u);
 }
@@ -411,6 +479,11 @@ TEST_F(CommandLineTest, MistakesHaveStatus2AndSayWhatToDo) {
                                                        {"rm", hex_of(0), "--all"},
                                                        {"inspect"},
                                                        {"inspect", store(), "zzz"},
+                                                       {"why"},
+                                                       {"why", "abcde"},
+                                                       {"why", hex_of(0), "--tokens", "/dev/null"},
+                                                       {"why", "--tokens", "/dev/null"},
+                                                       {"why", hex_of(0), "--field", "build"},
                                                        {"stats", "--json", "--prometheus"},
                                                        {"--generate", "nonsense"}};
   for (const auto& words : mistakes) {
@@ -432,6 +505,8 @@ TEST_F(CommandLineTest, WhatIsNotThereHasStatus1) {
         {"ls", dir_.path()},
         {"inspect", "abcdefabcdef"},
         {"inspect", dir_.path() / "none.safetensors"},
+        {"why", "abcdefabcdef"},
+        {"why", "--tokens", dir_.path() / "none.json"},
         {"rm", "abcdefabcdef"},
         {"gc", dir_.path(), "--max-size", "1GB"}}) {
     const Ran ran = run(words);
@@ -455,7 +530,7 @@ TEST_F(CommandLineTest, AClosedPipeEndsQuietly) {
 }
 
 TEST_F(CommandLineTest, HelpVersionAndGeneratedTextsArePrinted) {
-  for (const char* verb : {"ls", "inspect", "stats", "verify", "gc", "rm", "dir"}) {
+  for (const char* verb : {"ls", "inspect", "why", "stats", "verify", "gc", "rm", "dir"}) {
     EXPECT_NE(good({verb, "--help"}).find("Example:"), std::string::npos) << verb;
     EXPECT_EQ(good({verb, "--version"}), "kvkeep " KVKEEP_VERSION "\n") << verb;
   }

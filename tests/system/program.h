@@ -33,6 +33,7 @@ class Program {
 
   // Of the environment that the program gets; it has nothing else.
   std::map<std::string, std::string> variables;
+  std::string input = "/dev/null";  // The file that it reads as standard input.
 
   Ran run(const std::vector<std::string>& arguments) const {
     const TempDir dir;
@@ -71,7 +72,7 @@ class Program {
     for (const auto& [name, value] : variables) set.push_back(name + "=" + value);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
     ::posix_spawn_file_actions_adddup2(&actions, err_fd, 2);
     pid_t child = -1;
