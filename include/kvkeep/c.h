@@ -22,7 +22,7 @@
 //            one are at kvkeep_error_message() and kvkeep_error_reason(). No exception leaves.
 // Arguments: pointers may not be NULL and must stay valid during the call only, unless it says
 //            otherwise. Sizes are bytes. Texts are UTF-8 and end with a zero byte.
-// Not here:  nested states, cache lists and TurboQuant states, extras of keys, shared budgets, own
+// Not here:  nested states, cache lists and TurboQuant states, shared budgets, own
 //            clocks and loggers. kvkeep.h has them, in C++.
 // Calls into user code: none.
 #pragma once
@@ -75,6 +75,21 @@ typedef struct kvkeep_field {
   const char* value;
 } kvkeep_field;
 
+typedef enum kvkeep_extra_type {
+  KVKEEP_EXTRA_BYTES = 0,
+  KVKEEP_EXTRA_TEXT = 1,  // UTF-8.
+  KVKEEP_EXTRA_INTEGER = 2
+} kvkeep_extra_type;
+
+// What else a block's state depends on, such as the digest of an image behind placeholder tokens.
+typedef struct kvkeep_extra {
+  size_t block;      // Which block of the prompt, from 0.
+  int32_t type;      // A kvkeep_extra_type.
+  const void* data;  // Of bytes or text, `size` bytes; may be NULL if there are none.
+  size_t size;
+  int64_t integer;
+} kvkeep_extra;
+
 typedef struct kvkeep_chain_options {
   size_t struct_size;
   const kvkeep_field* fields;  // What changes the state of a model for equal tokens. May be NULL.
@@ -84,6 +99,8 @@ typedef struct kvkeep_chain_options {
   // How keys are made: "kvkeep-1", also if NULL; "omlx-1" for directories of oMLX, whose only field
   // is "model".
   const char* recipe;
+  const kvkeep_extra* extras;  // In the order of their blocks. May be NULL.
+  size_t num_extras;
 } kvkeep_chain_options;
 
 typedef struct kvkeep_keys kvkeep_keys;

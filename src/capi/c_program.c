@@ -93,6 +93,42 @@ static void check_key(const kvkeep_keys* keys, size_t which, const char* hex) {
   CHECK(strcmp(text, hex) == 0);
 }
 
+/* The keys of `num_tokens` tokens in blocks of four, with these extras. */
+static kvkeep_keys* keys_with(const char* recipe, const kvkeep_field* fields, size_t num_fields,
+                              const uint32_t* tokens, size_t num_tokens, const kvkeep_extra* extras,
+                              size_t num_extras) {
+  kvkeep_chain_options options = {0};
+  kvkeep_keys* keys;
+  options.struct_size = sizeof options;
+  options.recipe = recipe;
+  options.fields = fields;
+  options.num_fields = num_fields;
+  options.block_size = 4;
+  options.extras = extras;
+  options.num_extras = num_extras;
+  OK(kvkeep_chain_keys(tokens, num_tokens, &options, &keys));
+  return keys;
+}
+
+static void check_published_extras(void) {
+  static const kvkeep_field model[1] = {{"model", "test-model"}};
+  static const kvkeep_field salted[2] = {{"model", "org/\xe3\x83\xa2\xe3\x83\x87\xe3\x83\xab"},
+                                         {"salt", "t1"}};
+  static const uint32_t largest[8] = {1, 2, 3, 4, 5, 6, 7, 4294967295u};
+  static const uint32_t twelve[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  static const kvkeep_extra three[3] = {{1, KVKEEP_EXTRA_TEXT, "img:ab", 6, 0},
+                                        {1, KVKEEP_EXTRA_BYTES, "\x00\xff", 2, 0},
+                                        {1, KVKEEP_EXTRA_INTEGER, NULL, 0, -1}};
+  static const kvkeep_extra image[1] = {{2, KVKEEP_EXTRA_TEXT, "img", 3, 0}};
+  kvkeep_keys* keys = keys_with("kvkeep-1", salted, 2, largest, 8, three, 3);
+  check_key(keys, 1, "f28774e7be39f374fc7f54860589130e41e889e388ccb9263d066e9933f3704d");
+  kvkeep_keys_free(keys);
+  keys = keys_with("omlx-1", model, 1, twelve, 12, image, 1);
+  check_key(keys, 1, "ee54080dd391db972147df525bb9e7d56d4c7f74383510a2390dda6aca49b42d");
+  check_key(keys, 2, "7a5267b97ec292291c0939db962d811869022f80aeef480ed5875d7e52ee0f49");
+  kvkeep_keys_free(keys);
+}
+
 static void check_published_keys(void) {
   static const kvkeep_field model[1] = {{"model", "test-model"}};
   static const kvkeep_field salted[2] = {{"model", "org/\xe3\x83\xa2\xe3\x83\x87\xe3\x83\xab"},
@@ -359,6 +395,23 @@ static void misuse_keys(void) {
   REFUSED(kvkeep_chain_keys(NULL, 0, &options, &keys), KVKEEP_INVALID_ARGUMENT, "block_size");
   options.block_size = 1;
   REFUSED(kvkeep_chain_keys(NULL, 1, &options, &keys), KVKEEP_INVALID_ARGUMENT, "tokens: NULL");
+  {
+    kvkeep_extra extra = {1, KVKEEP_EXTRA_INTEGER, NULL, 0, 7};
+    static const uint32_t four[4] = {1, 2, 3, 4};
+    options.block_size = 4;
+    options.extras = &extra;
+    options.num_extras = 1;
+    REFUSED(kvkeep_chain_keys(four, 4, &options, &keys), KVKEEP_INVALID_ARGUMENT,
+            "options.extras[0].block: 1; the prompt has 1");
+    extra.block = 0;
+    extra.type = 9;
+    REFUSED(kvkeep_chain_keys(four, 4, &options, &keys), KVKEEP_INVALID_ARGUMENT,
+            "options.extras[0].type: 9");
+    options.extras = NULL;
+    REFUSED(kvkeep_chain_keys(four, 4, &options, &keys), KVKEEP_INVALID_ARGUMENT,
+            "options.extras: NULL");
+    options.num_extras = 0;
+  }
   options.recipe = "omlx";
   REFUSED(kvkeep_chain_keys(NULL, 0, &options, &keys), KVKEEP_INVALID_ARGUMENT,
           "options.recipe: 'omlx'");
@@ -410,6 +463,7 @@ int main(int argc, char** argv) {
   for (i = 0; i < sizeof numbers / sizeof(float); ++i) ((float*)numbers)[i] = (float)i;
   misuse_open(argv[1]);
   check_published_keys();
+  check_published_extras();
   misuse_keys();
   chained = chain(3 * kTokens + 5);
   keys = kvkeep_keys_data(chained);
