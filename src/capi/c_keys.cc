@@ -19,11 +19,17 @@ Result<KeyRecipe> to_recipe(const char* name) {
 Result<Extra> to_extra(const kvkeep_extra& given, const std::string& name) {
   if (given.type == KVKEEP_EXTRA_INTEGER) return Extra(given.integer);
   KVKEEP_TRY(array_given(given.data, given.size, name + ".data"));
-  const auto* data = static_cast<const std::byte*>(given.data);
-  if (given.type == KVKEEP_EXTRA_BYTES)
-    return Extra(std::vector<std::byte>(data, data + given.size));
-  if (given.type == KVKEEP_EXTRA_TEXT)
-    return Extra(std::string(reinterpret_cast<const char*>(data), given.size));
+  Extra extra;
+  if (given.type == KVKEEP_EXTRA_BYTES) {
+    const auto* data = static_cast<const std::byte*>(given.data);
+    extra.emplace<std::vector<std::byte>>().assign(data, data + given.size);
+    return extra;
+  }
+  if (given.type == KVKEEP_EXTRA_TEXT) {
+    const auto* data = static_cast<const char*>(given.data);
+    extra.emplace<std::string>().assign(data, given.size);
+    return extra;
+  }
   return invalid(name + ".type: " + std::to_string(given.type) + " is no kvkeep_extra_type");
 }
 
