@@ -112,10 +112,7 @@ Result<StoreReport> PrefixCache::store(const Prompt& prompt, const PromptState& 
 
 size_t PrefixCache::preload(const PrefixMatch& match) {
   return guarded_or(size_t{0}, [&]() -> size_t {
-    if (state_->cache == nullptr) return 0;
-    std::vector<BlockHash> keys;
-    for (const MatchedBlock& block : match.blocks) keys.push_back(block.key);
-    return state_->cache->preload(keys);
+    return state_->cache == nullptr ? 0 : state_->cache->preload(keys_of(match));
   });
 }
 

@@ -52,14 +52,14 @@ size_t walk_back(LoadedPrefix& prefix, uint64_t most) {
   return before - prefix.blocks.size();
 }
 
+}  // namespace
+
 std::vector<BlockHash> keys_of(const PrefixMatch& match) {
   std::vector<BlockHash> keys;
   keys.reserve(match.blocks.size());
   for (const MatchedBlock& block : match.blocks) keys.push_back(block.key);
   return keys;
 }
-
-}  // namespace
 
 LoadedPrefix PrefixState::load(const PrefixMatch& match) {
   LoadedPrefix prefix;

@@ -59,6 +59,8 @@ struct PrefixState {
 // Which block the partial blocks after `parent`, or after nothing, are listed under.
 BlockHash tail_parent(const KeyChain& chain, const std::optional<BlockHash>& parent);
 
+std::vector<BlockHash> keys_of(const PrefixMatch& match);
+
 // The class name of layer `i`'s cache, as far as the block tells.
 std::string_view type_of_layer(const LoadedBlock& block, size_t i);
 
