@@ -67,32 +67,6 @@ static kvkeep_keys* chain(uint32_t num_tokens) {
   return keys;
 }
 
-/* The keys of the tokens 1, 2, … 8 in blocks of four. */
-static kvkeep_keys* two_keys(const char* recipe, const kvkeep_field* fields, size_t num_fields) {
-  static const uint32_t tokens[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-  kvkeep_chain_options options = {0};
-  kvkeep_keys* keys;
-  options.struct_size = sizeof options;
-  options.recipe = recipe;
-  options.fields = fields;
-  options.num_fields = num_fields;
-  options.block_size = 4;
-  OK(kvkeep_chain_keys(tokens, 8, &options, &keys));
-  CHECK(kvkeep_keys_count(keys) == 2);
-  return keys;
-}
-
-static void check_key(const kvkeep_keys* keys, size_t which, const char* hex) {
-  const kvkeep_key key = kvkeep_keys_data(keys)[which];
-  char text[65];
-  size_t i;
-  CHECK(key.size == 32);
-  for (i = 0; i < key.size; ++i) {
-    snprintf(text + 2 * i, 3, "%02x", ((const unsigned char*)key.data)[i]);
-  }
-  CHECK(strcmp(text, hex) == 0);
-}
-
 /* The keys of `num_tokens` tokens in blocks of four, with these extras. */
 static kvkeep_keys* keys_with(const char* recipe, const kvkeep_field* fields, size_t num_fields,
                               const uint32_t* tokens, size_t num_tokens, const kvkeep_extra* extras,
@@ -108,6 +82,25 @@ static kvkeep_keys* keys_with(const char* recipe, const kvkeep_field* fields, si
   options.num_extras = num_extras;
   OK(kvkeep_chain_keys(tokens, num_tokens, &options, &keys));
   return keys;
+}
+
+/* The keys of the tokens 1, 2, … 8 in blocks of four. */
+static kvkeep_keys* two_keys(const char* recipe, const kvkeep_field* fields, size_t num_fields) {
+  static const uint32_t tokens[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  kvkeep_keys* keys = keys_with(recipe, fields, num_fields, tokens, 8, NULL, 0);
+  CHECK(kvkeep_keys_count(keys) == 2);
+  return keys;
+}
+
+static void check_key(const kvkeep_keys* keys, size_t which, const char* hex) {
+  const kvkeep_key key = kvkeep_keys_data(keys)[which];
+  char text[65];
+  size_t i;
+  CHECK(key.size == 32);
+  for (i = 0; i < key.size; ++i) {
+    snprintf(text + 2 * i, 3, "%02x", ((const unsigned char*)key.data)[i]);
+  }
+  CHECK(strcmp(text, hex) == 0);
 }
 
 static void check_published_extras(void) {
