@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import threading
 from importlib.metadata import entry_points
 
@@ -282,6 +283,16 @@ def test_a_store_is_announced_with_what_it_holds(capsys, tmp_path):
     blocks.close()
     said = capsys.readouterr().err
     assert re.match(rf"kvkeep: {re.escape(str(tmp_path))}: \d+\.\d\dKB of 1\.00GB used\n", said)
+
+
+def test_only_the_first_sigterm_interrupts():
+    before = signal.signal(signal.SIGTERM, server._interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_store_in_use_is_named_with_the_way_out(capsys, tmp_path):

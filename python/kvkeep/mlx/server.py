@@ -95,6 +95,7 @@ def _require(module: ModuleType, *names: str) -> None:
 
 
 def _interrupt(number: int, frame: Optional[FrameType]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second one would cut the store's close short.
     raise KeyboardInterrupt
 
 
