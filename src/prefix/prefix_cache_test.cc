@@ -410,6 +410,18 @@ TEST_F(WindowTest, ABlockWithoutStateGetsItWhenAPromptEndsThere) {
   EXPECT_EQ(load(tokens + Tokens{1}), 64u);
 }
 
+TEST_F(WindowTest, ABlockIsNotGivenUpForAStateWithoutItsTokens) {
+  const Tokens first = some_tokens(1, 64);
+  const Tokens longer = first + some_tokens(2, 32);
+  store(first);
+  const Snapshot early = testing::snapshot_after(longer, 32, shape_);
+  const auto report = prefixes_->store({longer}, state_after(longer, 64, shape_), {&early, 1});
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_TRUE(report->refused.ok()) << report->refused.to_string();
+  EXPECT_EQ(report->tokens, 96u);
+  EXPECT_EQ(load(longer + Tokens{1}), 96u);
+}
+
 TEST_F(WindowTest, TheTipBeforeTheLastGivesItsStateUp) {
   Tokens tokens = some_tokens(1, 32);
   store(tokens);

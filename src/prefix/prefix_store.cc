@@ -34,8 +34,10 @@ class Storing {
                       const std::optional<std::vector<MetaState>>& meta_states) const;
   Result<std::vector<PromptBlock>> blocks(const KeyChain& chain) const;
   const Snapshot* snapshot_at(uint64_t tokens) const;
-  bool holds_whole_state(const PromptBlock& block) const {
-    return block.end == all() || snapshot_at(block.end) != nullptr;
+  // With the state of every layer.
+  bool can_store_whole(const PromptBlock& block) const {
+    const bool ends_with_state = block.end == all() || snapshot_at(block.end) != nullptr;
+    return ends_with_state && block.begin >= given_.first_token;
   }
   bool is_present(const PromptBlock& block);
   bool lacks_state(const PromptBlock& block);
@@ -112,7 +114,7 @@ const Snapshot* Storing::snapshot_at(uint64_t tokens) const {
 // A block without a state that this prompt can give it is stored again.
 bool Storing::is_present(const PromptBlock& block) {
   if (!state_.cache->has_block(block.key)) return false;
-  if (!holds_whole_state(block) || !lacks_state(block)) return true;
+  if (!can_store_whole(block) || !lacks_state(block)) return true;
   state_.cache->forget_block(block.key);
   return false;
 }
