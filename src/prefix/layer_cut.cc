@@ -43,16 +43,6 @@ Status disagree(size_t layer) {
                                                ": the blocks of the prefix do not fit together");
 }
 
-bool fits(const JoinedTensor& joined, const TensorLeaf& leaf) {
-  const Tensor& tensor = *leaf.tensor;
-  if (leaf.path != joined.path || tensor.dtype != joined.dtype) return false;
-  if (tensor.shape.size() != joined.shape.size()) return false;
-  for (size_t i = 0; i < tensor.shape.size(); ++i) {
-    if (i != leaf.axis && tensor.shape[i] != joined.shape[i]) return false;
-  }
-  return true;
-}
-
 std::vector<JoinedTensor> joined_like(const std::vector<TensorLeaf>& leaves, uint64_t tokens) {
   std::vector<JoinedTensor> joined;
   for (const TensorLeaf& leaf : leaves) {
@@ -64,10 +54,10 @@ std::vector<JoinedTensor> joined_like(const std::vector<TensorLeaf>& leaves, uin
   return joined;
 }
 
-// The bytes of one token and of all tokens, at one place of the axes before.
+// How the tokens of a tensor lie in memory.
 struct Rows {
-  uint64_t outer = 1;
-  uint64_t bytes = 1;
+  uint64_t outer = 1;  // Runs of tokens: places of the axes before.
+  uint64_t bytes = 1;  // Of one token in a run.
 
   Rows(const Tensor& tensor, size_t axis) : bytes(element_bytes(tensor.dtype)) {
     for (size_t i = 0; i < tensor.shape.size(); ++i) {
@@ -127,16 +117,19 @@ bool is_placeholder(const LayerState& layer) {
 Result<std::vector<JoinedTensor>> join_layer(std::span<const LoadedBlock> blocks, size_t layer,
                                              uint64_t tokens) {
   std::vector<JoinedTensor> joined;
+  std::vector<TensorLeaf> first;
   uint64_t left = tokens;
   for (const LoadedBlock& block : blocks) {
     if (left == 0 && !joined.empty()) break;
     if (layer >= block.layers.size()) return disagree(layer);
     const std::vector<TensorLeaf> leaves = tensor_leaves(block.layers[layer]);
-    if (joined.empty()) joined = joined_like(leaves, tokens);
+    if (joined.empty()) {
+      first = leaves;
+      joined = joined_like(leaves, tokens);
+    }
+    if (!same_form(first, leaves)) return disagree(layer);
     const uint64_t used = std::min(left, tokens_in(block.layers[layer]).value_or(0));
-    if (leaves.size() != joined.size()) return disagree(layer);
     for (size_t i = 0; i < leaves.size(); ++i) {
-      if (!fits(joined[i], leaves[i])) return disagree(layer);
       if (!leaves[i].axis) joined[i].pieces.clear();
       joined[i].pieces.push_back({leaves[i].tensor, used});
     }

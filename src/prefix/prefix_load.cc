@@ -12,22 +12,18 @@ bool cuttable(const LoadedBlock& block, size_t layer) {
   return is_cuttable(type_of_layer(block, layer), block.layers[layer]);
 }
 
-// Why a block that was loaded cannot stand where the match has it, or nothing.
+// True if a block that was loaded can stand where the match has it.
 bool fits(const LoadedBlock& first, const LoadedBlock& block, uint32_t tokens) {
   if (block.info.token_count != tokens || block.layers.size() != first.layers.size()) return false;
   for (size_t i = 0; i < block.layers.size(); ++i) {
     if (is_placeholder(block.layers[i])) continue;
-    if (cuttable(block, i) != cuttable(first, i) && !is_placeholder(first.layers[i])) return false;
-    if (!cuttable(block, i)) continue;
+    const bool cut = cuttable(block, i);
+    if (cut != cuttable(first, i) && !is_placeholder(first.layers[i])) return false;
+    if (!cut) continue;
     if (tokens_in(block.layers[i]) != tokens) return false;
-    if (!same_form(first.layers[i], block.layers[i])) return false;
+    if (!same_form(tensor_leaves(first.layers[i]), tensor_leaves(block.layers[i]))) return false;
   }
   return true;
-}
-
-// True if the prefix may end with this block: it holds the whole state of every layer.
-bool holds_whole_state(const LoadedBlock& block) {
-  return std::none_of(block.layers.begin(), block.layers.end(), is_placeholder);
 }
 
 bool can_be_cut(const LoadedBlock& block) {
@@ -53,6 +49,10 @@ size_t walk_back(LoadedPrefix& prefix, uint64_t most) {
 }
 
 }  // namespace
+
+bool holds_whole_state(const LoadedBlock& block) {
+  return std::none_of(block.layers.begin(), block.layers.end(), is_placeholder);
+}
 
 std::vector<BlockHash> keys_of(const PrefixMatch& match) {
   std::vector<BlockHash> keys;

@@ -61,6 +61,9 @@ BlockHash tail_parent(const KeyChain& chain, const std::optional<BlockHash>& par
 
 std::vector<BlockHash> keys_of(const PrefixMatch& match);
 
+// True if a prefix may end with this block: it holds the whole state of every layer.
+bool holds_whole_state(const LoadedBlock& block);
+
 // The class name of layer `i`'s cache, as far as the block tells.
 std::string_view type_of_layer(const LoadedBlock& block, size_t i);
 

@@ -122,7 +122,7 @@ bool Storing::is_present(const PromptBlock& block) {
 bool Storing::lacks_state(const PromptBlock& block) {
   if (std::find(cuttable_.begin(), cuttable_.end(), false) == cuttable_.end()) return false;
   const Result<LoadedBlock> stored = state_.cache->load_block_with_info(block.key, false);
-  return stored.ok() && std::any_of(stored->layers.begin(), stored->layers.end(), is_placeholder);
+  return stored.ok() && !holds_whole_state(*stored);
 }
 
 Result<BlockInput> Storing::input_of(const PromptBlock& block) const {

@@ -78,14 +78,11 @@ std::vector<TensorLeaf> tensor_leaves(const LayerState& layer) {
   return std::move(collector.leaves);
 }
 
-bool same_form(const LayerState& a, const LayerState& b) {
-  const std::vector<TensorLeaf> left = tensor_leaves(a);
-  const std::vector<TensorLeaf> right = tensor_leaves(b);
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [](const TensorLeaf& l, const TensorLeaf& r) {
-                      return l.path == r.path && l.axis == r.axis &&
-                             same_but_for(l.axis, *l.tensor, *r.tensor);
-                    });
+bool same_form(const std::vector<TensorLeaf>& a, const std::vector<TensorLeaf>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const TensorLeaf& l, const TensorLeaf& r) {
+        return l.path == r.path && l.axis == r.axis && same_but_for(l.axis, *l.tensor, *r.tensor);
+      });
 }
 
 TensorView view_of(const Tensor& tensor) {

@@ -23,7 +23,7 @@ std::vector<TensorLeaf> tensor_leaves(LayerState&& layer) = delete;
 
 // True if both have the same tensors, but for how many tokens they hold: places, dtypes and shapes
 // agree.
-bool same_form(const LayerState& a, const LayerState& b);
+bool same_form(const std::vector<TensorLeaf>& a, const std::vector<TensorLeaf>& b);
 
 // The tensor with its strides written out and the address of its first element.
 TensorView view_of(const Tensor& tensor);
