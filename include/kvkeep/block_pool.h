@@ -81,7 +81,6 @@ class BlockPool {
   // From now on the block stands for this key. One that stood for it before loses it.
   // False for an id that is neither held nor known.
   bool register_hash(BlockId id, const BlockHash& hash, uint64_t generation = 0);
-  void set_token_count(BlockId id, uint32_t token_count);
   std::optional<BlockId> find(const BlockHash& hash) const;
   // The key stands for no block any more; requests keep theirs.
   void forget(const BlockHash& hash);

@@ -189,11 +189,6 @@ bool BlockPool::register_hash(BlockId id, const BlockHash& hash, uint64_t genera
   });
 }
 
-void BlockPool::set_token_count(BlockId id, uint32_t token_count) {
-  MutexLock lock(state_->mu);
-  if (State::Slot* slot = state_->slot_of(id)) slot->block.token_count = token_count;
-}
-
 std::optional<BlockId> BlockPool::find(const BlockHash& hash) const {
   MutexLock lock(state_->mu);
   const auto known = state_->by_hash.find(hash);

@@ -71,11 +71,6 @@ void LeaseBook::remove(const BlockHold& hold) {
   holds_.erase(&hold);
 }
 
-size_t LeaseBook::size() const {
-  MutexLock lock(mu_);
-  return holds_.size();
-}
-
 std::string LeaseBook::owner_of(const BlockHash& hash) const {
   MutexLock lock(mu_);
   for (const BlockHold* hold : holds_) {

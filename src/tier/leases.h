@@ -1,7 +1,7 @@
 // Leases: which blocks stay because somebody is about to use them (include/kvkeep/lease.h).
 //
 // The mark of a leased block is in its entry, where eviction looks; LeaseBook knows who holds what,
-// for messages and figures.
+// for messages.
 //
 // Threads: any thread.
 #pragma once
@@ -29,7 +29,6 @@ class LeaseBook {
  public:
   void add(const BlockHold& hold) KVKEEP_EXCLUDES(mu_);
   void remove(const BlockHold& hold) KVKEEP_EXCLUDES(mu_);
-  size_t size() const KVKEEP_EXCLUDES(mu_);
   // Who holds the block; empty if nobody does any more. Looks through every lease.
   std::string owner_of(const BlockHash& hash) const KVKEEP_EXCLUDES(mu_);
 
