@@ -111,6 +111,7 @@ TEST(SlotWriter, BlocksThatWereInACacheMakeTheFile) {
   options.hot_only = true;
   options.hot_max_bytes = uint64_t{64} << 20;
   for (const Sample& sample : all_samples()) {
+    if (sample.layout.stream != 1) continue;  // To a cache all servers are alike.
     SCOPED_TRACE(sample.name);
     Draft draft(sample, 200, 150);
     auto cache = TieredBlockCache::open(options);
