@@ -187,6 +187,11 @@ TEST(SlotFile, AListOfTokensThatIsNotWholeIsRefused) {
   expect_refused(kTokensAt - 4, kTokens + 1, wrong, "6 tokens in 9 words");
   expect_refused(kTokensAt + 8, 0x80000000, wrong, "token 2 is -2147483648");
   expect_refused(kTokensAt + 4, 0xffffffff, wrong, "token 1 is -1");
+
+  Bytes with_more_words = plain();
+  set(with_more_words, kTokensAt - 4, kTokens - 1);
+  set(with_more_words, kMediaAt - 4, 0);  // Where the media are counted then.
+  expect_refused(with_more_words, wrong, "words after the list of tokens");
 }
 
 TEST(SlotFile, MediaAreNotKnown) { expect_refused(kMediaAt, 1, Code::kUnimplemented, "media"); }

@@ -159,7 +159,9 @@ TEST(SlotWriter, MissingTokensAreSeen) {
   ASSERT_TRUE(writer->put(0, block_of(draft.file, 0, 64), 64).ok());
   expect_refused(writer->finish(), Code::kFailedPrecondition,
                  "6 tokens are missing, from token 64");
-  ASSERT_TRUE(writer->put(64, block_of(draft.file, 64, 70), 6).ok());
+  ASSERT_TRUE(writer->put(64, block_of(draft.file, 64, 69), 5).ok());
+  expect_refused(writer->finish(), Code::kFailedPrecondition, "1 tokens are missing");
+  ASSERT_TRUE(writer->put(69, block_of(draft.file, 69, 70), 1).ok());
   EXPECT_TRUE(writer->finish().ok());
 }
 
@@ -213,6 +215,11 @@ TEST(SlotWriter, ABlockOfAnotherLayoutIsRefused) {
   refused([&](B& b) { values(b).dtype = DType::kBF16; }, "layer 1, values: BF16 [1, 1, 8, 4]");
   refused([&](B& b) { values(b).shape = {1, 1, 8, 5}; }, "for a gapless F16 [1, 1, 8, 4]");
   refused([&](B& b) { values(b).shape = {1, 1, 9, 4}; }, "layer 1, values");
+  refused(
+      [&](B& b) {
+        values(b) = *tensor_from_bytes(Bytes(72), DType::kF16, {1, 1, 9, 4});
+      },
+      "layer 1, values: F16 [1, 1, 9, 4]");
   refused([&](B& b) { values(b).shape = {1, 2, 8, 2}; }, "layer 1, values");
   refused([&](B& b) { values(b).shape = {2, 1, 4, 4}; }, "layer 1, values");
   refused([&](B& b) { values(b).shape = {8, 4}; }, "layer 1, values");
