@@ -157,8 +157,8 @@ TEST(SlotFile, EveryFlippedBitIsRefusedOrMeansWhatItSays) {
     const SampleFile whole = sample_file(sample, kTokens);
     Bytes bytes = whole.bytes;
     for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-      const bool like_others = whole.regions[bit / 8] == Region::kRows && bit % 8 != bit / 8 % 8;
-      if (like_others) continue;  // One bit of each byte of the rows is enough.
+      const bool like_others = whole.regions[bit / 8] == Region::kRows && bit % 31 != 0;
+      if (like_others) continue;  // One bit of about four bytes of the rows is enough.
       const auto mask = std::byte{1} << (bit % 8);
       bytes[bit / 8] ^= mask;
       const Result<SlotFile> file = parse(bytes);

@@ -112,7 +112,7 @@ class SampleBuilder {
     for (uint32_t row = 0; row < rows.v_rows; ++row) {
       for (uint64_t token = 0; token < tokens_; ++token) {
         for (uint32_t i = 0; i < rows.v_element_bytes; ++i) {
-          put(sample_byte(layer, 1, token, row * rows.v_element_bytes + i), Region::kRows);
+          put_row_byte(sample_byte(layer, 1, token, row * rows.v_element_bytes + i));
         }
       }
     }
@@ -120,10 +120,13 @@ class SampleBuilder {
 
   void put_rows(size_t layer, size_t part, uint64_t row_bytes) {
     for (uint64_t token = 0; token < tokens_; ++token) {
-      for (uint64_t i = 0; i < row_bytes; ++i) {
-        put(sample_byte(layer, part, token, i), Region::kRows);
-      }
+      for (uint64_t i = 0; i < row_bytes; ++i) put_row_byte(sample_byte(layer, part, token, i));
     }
+  }
+
+  void put_row_byte(std::byte value) {
+    file_.bytes.push_back(value);
+    file_.regions.push_back(Region::kRows);
   }
 
   const Sample& sample_;

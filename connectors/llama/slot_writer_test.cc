@@ -91,11 +91,11 @@ TEST(SlotWriter, TheBlocksOfAFileMakeTheFile) {
 
 TEST(SlotWriter, AnyPrefixIsTheFileOfSoManyTokens) {
   for (const Sample& sample : all_samples()) {
+    // The rows are the same for all versions and servers.
+    if (sample.layout.version != 2 || sample.layout.stream != 1) continue;
     const Draft whole(sample, 130, 130);
     const std::vector<LoadedBlock> blocks = blocks_of(whole.file);
-    // For one version and one server every length: the rows are the same for the others.
-    const bool every = sample.layout.version == 2 && sample.layout.stream == 1;
-    for (uint64_t tokens = 0; tokens <= 130; tokens += every ? 1 : 26) {
+    for (uint64_t tokens = 0; tokens <= 130; ++tokens) {
       Draft draft(sample, 0, tokens);
       auto writer = draft.begin();
       ASSERT_TRUE(writer.ok()) << writer.status().to_string();
