@@ -1,0 +1,24 @@
+// A completion request: its prompt's prefix is restored into a slot, the server answers, and what
+// the slot holds then is stored.
+//
+// Threads: the io thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/completion_request.h"
+#include "daemon/door.h"
+#include "daemon/exchange.h"
+
+namespace kvkeep::daemon {
+
+// Serves one completion whose body has been read. True if another request may follow.
+Async<bool> serve_completion(Door& door, ClientConnection& client, const RequestHead& head,
+                             std::string body, Route route);
+
+// The tokens of a prompt as the server itself makes them. Errors of ServerApi.
+Async<Result<std::vector<uint32_t>>> tokens_of(ServerApi& api, const CompletionRequest& request);
+
+}  // namespace kvkeep::daemon

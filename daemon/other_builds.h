@@ -1,0 +1,26 @@
+// Blocks of the same model that were made by other builds of the server: they take room and are of
+// no use to this one.
+//
+// Threads:  pure functions.
+// Blocking: reads the header of every block.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kvkeep::daemon {
+
+struct OtherBuild {
+  std::string build;
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;  // On disk.
+};
+
+// Of the field "model" of `fields`, but not of its field "build".
+std::vector<OtherBuild> blocks_of_other_builds(const std::filesystem::path& store,
+                                               const std::map<std::string, std::string>& fields);
+
+}  // namespace kvkeep::daemon

@@ -1,0 +1,167 @@
+#include "daemon/pages.h"
+
+#include "daemon/completion.h"
+#include "daemon/request_report.h"
+#include "kvkeep/stats.h"
+#include "kvkeep/version.h"
+#include "kvkeep/why.h"
+
+namespace kvkeep::daemon {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json slots_of(const Door& door) {
+  Json slots = Json::array();
+  if (door.gate == nullptr) return slots;
+  for (const SlotContent& slot : door.gate->slots()) {
+    slots.push_back({{"reserved", slot.is_reserved}, {"tokens", slot.tokens.size()}});
+  }
+  return slots;
+}
+
+// What kind of completion a body is for, by what it has.
+Route route_of_body(const std::string& body) {
+  const nlohmann::json json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) return Route::kNone;
+  if (json.contains("messages")) return Route::kChat;
+  if (json.contains("input")) return Route::kResponses;
+  return json.contains("prompt") ? Route::kCompletion : Route::kNone;
+}
+
+// A prompt that is stored nowhere in this namespace may be in another.
+void add_elsewhere(const PromptStore& store, std::span<const uint32_t> tokens, Json& out) {
+  PromptQuestion question;
+  question.tokens = tokens;
+  question.fields = store.identity().fields;
+  question.block_size = store.settings().block_size;
+  const Result<PromptAnswer> answer = why_prompt(store.settings().dir, question);
+  if (!answer.ok() || answer->elsewhere.empty()) return;
+  const OtherNamespace& nearest = answer->elsewhere.front();
+  Json differences = Json::array();
+  for (const FieldDifference& difference : nearest.differences) {
+    differences.push_back({{"name", difference.name},
+                           {"stored", difference.stored.value_or("")},
+                           {"asked", difference.asked.value_or("")}});
+  }
+  if (!nearest.differences.empty()) out["reason"] = nearest.differences.front().name;
+  out["text"] = answer->text;
+  out["differences"] = differences;
+}
+
+Async<OwnAnswer> why(Door& door, std::string body) {
+  if (!door.is_ready()) {
+    co_return OwnAnswer{http::status::ok, "application/json",
+                        dump({{"covered_tokens", 0},
+                              {"reason", door.uncached.reason},
+                              {"text", door.uncached.text}})};
+  }
+  const Route route = route_of_body(body);
+  if (route == Route::kNone) {
+    co_return error_answer(http::status::bad_request,
+                           "this is no completion: send the body of one, with prompt, messages or "
+                           "input");
+  }
+  const CompletionRequest request = read_completion_request(route, body, door.cache_prompt);
+  if (request.uncached.has_value()) {
+    co_return OwnAnswer{http::status::ok, "application/json",
+                        dump({{"covered_tokens", 0},
+                              {"reason", *request.uncached},
+                              {"text", explain_reason(*request.uncached)}})};
+  }
+  const std::shared_ptr<PromptStore> store = door.store;
+  const Result<std::vector<uint32_t>> tokens = co_await tokens_of(door.api, request);
+  if (!tokens.ok()) {
+    co_return error_answer(http::status::bad_gateway, tokens.status().message());
+  }
+  const Result<PrefixMatch> match = store->match(*tokens, request.salt);
+  if (!match.ok()) co_return error_answer(http::status::bad_request, match.status().message());
+  Json out{{"tokens", tokens->size()},
+           {"covered_tokens", match->tokens},
+           {"blocks", match->blocks.size()},
+           {"block_size", store->settings().block_size},
+           {"reason", match->end.has_value() ? std::string(name_of(*match->end)) : ""},
+           {"text", match->text}};
+  if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty()) {
+    add_elsewhere(*store, *tokens, out);
+  }
+  co_return OwnAnswer{http::status::ok, "application/json", dump(out)};
+}
+
+OwnAnswer method_not_allowed(const char* allowed) {
+  OwnAnswer answer = error_answer(http::status::method_not_allowed,
+                                  std::string("this page answers to ") + allowed);
+  answer.headers = {{"allow", allowed}};
+  return answer;
+}
+
+}  // namespace
+
+bool is_own_page(std::string_view path) {
+  return path == "/kvkeep" || path.substr(0, 8) == "/kvkeep/";
+}
+
+std::string stats_json(const Door& door) {
+  Json out{{"version", KVKEEP_VERSION},
+           {"url", door.public_url},
+           {"uncached",
+            {{"reason", door.uncached.reason},
+             {"text", door.uncached.text},
+             {"digested_percent", door.digested_percent.load()}}},
+           {"server",
+            {{"build", door.props.build},
+             {"model", door.props.model_path},
+             {"slots", door.props.slots},
+             {"slot_tokens", door.props.slot_tokens}}},
+           {"slots", slots_of(door)},
+           {"waiting", door.gate != nullptr ? door.gate->waiting() : 0},
+           {"saves_running", door.saves_running},
+           {"restores", door.economics.explain()},
+           {"requests", door.tally.to_json()}};
+  Json store{{"dir", door.settings.dir.string()},
+             {"max_size_bytes", door.settings.max_size},
+             {"block_size", door.settings.block_size}};
+  if (door.store != nullptr) {
+    store["cache"] = Json::parse(door.store->cache().stats_json(), nullptr, false);
+    store["prefixes"] = Json::parse(to_json(door.store->prefix_stats()), nullptr, false);
+    const auto threshold =
+        door.economics.threshold_tokens(llama::bytes_per_token(door.store->identity().layout));
+    if (threshold.has_value()) out["restore_from_tokens"] = *threshold;
+  }
+  out["store"] = store;
+  return dump(out);
+}
+
+Async<OwnAnswer> own_page(Door& door, std::string path, std::string method, std::string body) {
+  const bool reads = method == "GET" || method == "HEAD";
+  if (path == "/kvkeep/why") {
+    if (method != "POST") co_return method_not_allowed("POST");
+    co_return co_await why(door, std::move(body));
+  }
+  if (!reads) co_return method_not_allowed("GET");
+  if (path == "/kvkeep/stats") {
+    co_return OwnAnswer{http::status::ok, "application/json", stats_json(door)};
+  }
+  if (path == "/kvkeep/metrics") {
+    std::string text = door.tally.to_prometheus();
+    if (door.store != nullptr) text += to_prometheus(door.store->cache().stats());
+    co_return OwnAnswer{http::status::ok, "text/plain; version=0.0.4", std::move(text)};
+  }
+  if (path == "/kvkeep" || path == "/kvkeep/") {
+    const Headers headers{{"content-security-policy",
+                           "default-src 'none'; style-src 'unsafe-inline'; script-src "
+                           "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'"}};
+    co_return OwnAnswer{http::status::ok, "text/html; charset=utf-8", std::string(status_page()),
+                        headers};
+  }
+  co_return error_answer(http::status::not_found,
+                         path +
+                             ": there are /kvkeep/, /kvkeep/stats, /kvkeep/metrics and "
+                             "/kvkeep/why");
+}
+
+}  // namespace kvkeep::daemon

@@ -1,0 +1,129 @@
+#include "daemon/prompt_store.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "connectors/llama/slot_writer.h"
+#include "daemon/mapped_file.h"
+
+namespace kvkeep::daemon {
+namespace {
+
+// Blocks that are read with one submission; more of them need not be in RAM at the same time.
+constexpr uint64_t kBatchBytes = 256 << 20;
+constexpr size_t kMaxPoolBlocks = 4 << 20;
+
+}  // namespace
+
+PromptStore::PromptStore(StoreSettings settings, ServerIdentity identity)
+    : settings_(std::move(settings)), identity_(std::move(identity)) {}
+
+Result<std::unique_ptr<PromptStore>> PromptStore::open(const StoreSettings& settings,
+                                                       ServerIdentity identity,
+                                                       Environment environment) {
+  std::unique_ptr<PromptStore> store(new PromptStore(settings, std::move(identity)));
+  Options options;
+  options.cache_dir = settings.dir;
+  options.max_size_bytes = settings.max_size;
+  options.hot_max_bytes = settings.hot_size;
+  options.model_name = store->identity_.model_name;
+  options.block_size = settings.block_size;
+  options.identity = store->identity_.fields;
+  options.block_size_tokens = settings.block_size;
+  options.kv_bytes_per_token = llama::bytes_per_token(store->identity_.layout);
+  Result<std::unique_ptr<TieredBlockCache>> cache =
+      TieredBlockCache::open(std::move(options), std::move(environment));
+  if (!cache.ok()) return cache.status();
+  store->cache_ = *std::move(cache);
+
+  const uint64_t block_bytes =
+      std::max<uint64_t>(1, settings.block_size * llama::bytes_per_token(store->identity_.layout));
+  const uint64_t blocks = (settings.max_size + settings.hot_size) / block_bytes + 1024;
+  store->pool_ =
+      std::make_unique<BlockPool>(settings.block_size, std::min<uint64_t>(blocks, kMaxPoolBlocks));
+  PrefixOptions prefix;
+  prefix.fields = store->identity_.fields;
+  prefix.partial_tails = PartialTails::kNone;
+  Result<std::unique_ptr<PrefixCache>> prefixes =
+      PrefixCache::open(*store->pool_, *store->cache_, std::move(prefix));
+  if (!prefixes.ok()) return prefixes.status();
+  store->prefixes_ = *std::move(prefixes);
+  return store;
+}
+
+// The length keeps two salts apart from one that reads like both.
+std::string PromptStore::salt_of(const std::string& request) const {
+  if (settings_.salt.empty()) return request;
+  return std::to_string(settings_.salt.size()) + ":" + settings_.salt + request;
+}
+
+Result<PrefixMatch> PromptStore::match(std::span<const uint32_t> tokens, const std::string& salt) {
+  const std::string both = salt_of(salt);
+  return prefixes_->match({.tokens = tokens, .salt = both});
+}
+
+Result<uint64_t> PromptStore::fill(llama::SlotWriter& writer, const PrefixMatch& match,
+                                   Assembled& done) {
+  const uint64_t block_bytes = settings_.block_size * llama::bytes_per_token(identity_.layout);
+  const size_t batch = std::max<uint64_t>(1, kBatchBytes / std::max<uint64_t>(1, block_bytes));
+  uint64_t tokens = 0;
+  for (size_t first = 0; first < match.blocks.size() && tokens < done.tokens; first += batch) {
+    const size_t count = std::min(batch, match.blocks.size() - first);
+    std::vector<BlockHash> keys;
+    for (size_t i = first; i < first + count; ++i) keys.push_back(match.blocks[i].key);
+    LoadOptions how;
+    how.tokens = std::span(match.digests).subspan(first, count);
+    const BatchResult blocks = cache_->load_blocks(keys, BatchMode::kPrefix, how);
+    for (const Result<LoadedBlock>& block : blocks) {
+      if (!block.ok()) {
+        done.end = block.status().miss_reason();
+        return tokens;
+      }
+      if (tokens >= done.tokens) break;
+      const uint64_t used = std::min<uint64_t>(block->info.token_count, done.tokens - tokens);
+      KVKEEP_TRY(writer.put(tokens, *block, used));
+      if (block->source == Source::kDisk) ++done.blocks_on_disk;
+      tokens += used;
+    }
+  }
+  return tokens;
+}
+
+Result<Assembled> PromptStore::assemble(const PrefixMatch& match, std::span<const uint32_t> tokens,
+                                        uint32_t slot, const std::filesystem::path& file) {
+  Assembled done;
+  done.tokens = match.tokens;
+  // The place of every row depends on how many tokens there are, so a block that is missing means
+  // to begin again with fewer.
+  while (done.tokens > 0) {
+    done.bytes = llama::slot_file_bytes(identity_.layout, done.tokens);
+    done.blocks_on_disk = 0;
+    ::unlink(file.c_str());
+    Result<std::shared_ptr<MappedFile>> memory = MappedFile::create(file, done.bytes);
+    if (!memory.ok()) return memory.status();
+    Result<llama::SlotWriter> writer = llama::SlotWriter::begin(
+        identity_.layout, slot, tokens.first(done.tokens), (*memory)->bytes());
+    if (!writer.ok()) return writer.status();
+    const Result<uint64_t> filled = fill(*writer, match, done);
+    if (!filled.ok()) return filled.status();
+    if (*filled == done.tokens) {
+      KVKEEP_TRY(writer->finish());
+      return done;
+    }
+    done.tokens = *filled;
+  }
+  ::unlink(file.c_str());
+  done.bytes = 0;
+  return done;
+}
+
+Result<StoreReport> PromptStore::keep(const llama::SlotFile& slot, const std::string& salt) {
+  const std::string both = salt_of(salt);
+  const PromptState state{.layers = slot.layers, .layer_types = slot.layer_types};
+  return prefixes_->store({.tokens = slot.tokens, .salt = both}, state);
+}
+
+Status PromptStore::close() { return cache_->close().status(); }
+
+}  // namespace kvkeep::daemon

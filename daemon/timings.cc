@@ -1,0 +1,32 @@
+#include "daemon/timings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace kvkeep::daemon {
+
+std::optional<Timings> find_timings(std::string_view tail) {
+  const size_t at = tail.rfind("\"timings\":");
+  if (at == std::string_view::npos) return std::nullopt;
+  const size_t begin = tail.find('{', at);
+  const size_t end = tail.find('}', at);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
+    return std::nullopt;
+  }
+  const auto json = nlohmann::json::parse(tail.substr(begin, end + 1 - begin), nullptr, false);
+  const auto number = [&json](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_number() ? found->get<double>() : -1.0;
+  };
+  if (!json.is_object()) return std::nullopt;
+  const double cached = number("cache_n"), computed = number("prompt_n");
+  if (cached < 0 || computed < 0) return std::nullopt;
+  Timings timings;
+  timings.cache_n = static_cast<uint64_t>(cached);
+  timings.prompt_n = static_cast<uint64_t>(computed);
+  timings.prompt_ms = std::max(0.0, number("prompt_ms"));
+  timings.predicted_n = static_cast<uint64_t>(std::max(0.0, number("predicted_n")));
+  return timings;
+}
+
+}  // namespace kvkeep::daemon
