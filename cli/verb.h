@@ -54,8 +54,12 @@ struct Verb {
   int (*run)(const Arguments&, Console&);
 };
 
-// All of them, in the order of the help.
+// All of them, in the order of the help. Defined by the program that puts them together
+// (program/verbs.cc).
 std::span<const Verb> verbs();
+
+// Those that work on a store.
+std::vector<Verb> store_verbs();
 
 // Exit statuses.
 inline constexpr int kFine = 0;
