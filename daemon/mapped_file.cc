@@ -64,6 +64,23 @@ Result<std::shared_ptr<MappedFile>> MappedFile::open(const std::filesystem::path
   return std::shared_ptr<MappedFile>(new MappedFile(*mapped));
 }
 
+Status write_new_file(const std::filesystem::path& path, std::span<const std::byte> content) {
+  const Descriptor file{
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (file.fd < 0) return failed(path, "create", errno);
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = errno;
+      ::unlink(path.c_str());
+      return failed(path, "write", error);
+    }
+    content = content.subspan(static_cast<size_t>(written));
+  }
+  return Status();
+}
+
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }

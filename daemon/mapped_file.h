@@ -1,4 +1,4 @@
-// MappedFile: a slot file in memory.
+// MappedFile: a slot file in memory. And one that is written from memory.
 //
 // Threads: one at a time.
 // Errors:  kUnavailable, kResourceExhausted (no room), with the path.
@@ -34,5 +34,8 @@ class MappedFile {
 
   const std::span<std::byte> bytes_;
 };
+
+// A new file with this content, 0600. There is none if that fails.
+Status write_new_file(const std::filesystem::path& path, std::span<const std::byte> content);
 
 }  // namespace kvkeep::daemon

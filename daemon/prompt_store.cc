@@ -13,6 +13,8 @@ namespace {
 // Blocks that are read with one submission; more of them need not be in RAM at the same time.
 constexpr uint64_t kBatchBytes = 256 << 20;
 constexpr size_t kMaxPoolBlocks = 4 << 20;
+// Files up to this size are put together in memory that stays.
+constexpr uint64_t kKeptBytes = 64 << 20;
 
 }  // namespace
 
@@ -90,31 +92,55 @@ Result<uint64_t> PromptStore::fill(llama::SlotWriter& writer, const PrefixMatch&
   return tokens;
 }
 
+// The number of tokens that are whole; all of them: the file is.
+Result<uint64_t> PromptStore::put_together(const PrefixMatch& match,
+                                           std::span<const uint32_t> tokens, uint32_t slot,
+                                           std::span<std::byte> memory, Assembled& done) {
+  Result<llama::SlotWriter> writer =
+      llama::SlotWriter::begin(identity_.layout, slot, tokens.first(done.tokens), memory);
+  if (!writer.ok()) return writer.status();
+  const Result<uint64_t> filled = fill(*writer, match, done);
+  if (filled.ok() && *filled == done.tokens) KVKEEP_TRY(writer->finish());
+  return filled;
+}
+
+// Leaves in `done` what the file holds, if that is not all, and no file.
+Status PromptStore::write_file(const PrefixMatch& match, std::span<const uint32_t> tokens,
+                               uint32_t slot, const std::filesystem::path& file, Assembled& done) {
+  // A write is several times as fast as stores into fresh pages of a mapping, but needs the memory
+  // twice.
+  const bool is_small = done.bytes <= kKeptBytes;
+  std::shared_ptr<MappedFile> mapped;
+  std::span<std::byte> memory;
+  if (is_small) {
+    if (memory_.size() < done.bytes) memory_.resize(done.bytes);
+    memory = std::span(memory_).first(done.bytes);
+  } else {
+    KVKEEP_TRY_ASSIGN(mapped, MappedFile::create(file, done.bytes));
+    memory = mapped->bytes();
+  }
+  KVKEEP_TRY_ASSIGN(const uint64_t whole, put_together(match, tokens, slot, memory, done));
+  if (whole < done.tokens) {
+    ::unlink(file.c_str());
+    done.tokens = whole;
+    done.bytes = 0;
+    return Status();
+  }
+  return is_small ? write_new_file(file, memory) : Status();
+}
+
 Result<Assembled> PromptStore::assemble(const PrefixMatch& match, std::span<const uint32_t> tokens,
                                         uint32_t slot, const std::filesystem::path& file) {
+  const std::lock_guard lock(assembling_);
   Assembled done;
   done.tokens = match.tokens;
   // The place of every row depends on how many tokens there are, so a block that is missing means
   // to begin again with fewer.
-  while (done.tokens > 0) {
+  while (done.tokens > 0 && done.bytes == 0) {
     done.bytes = llama::slot_file_bytes(identity_.layout, done.tokens);
     done.blocks_on_disk = 0;
-    ::unlink(file.c_str());
-    Result<std::shared_ptr<MappedFile>> memory = MappedFile::create(file, done.bytes);
-    if (!memory.ok()) return memory.status();
-    Result<llama::SlotWriter> writer = llama::SlotWriter::begin(
-        identity_.layout, slot, tokens.first(done.tokens), (*memory)->bytes());
-    if (!writer.ok()) return writer.status();
-    const Result<uint64_t> filled = fill(*writer, match, done);
-    if (!filled.ok()) return filled.status();
-    if (*filled == done.tokens) {
-      KVKEEP_TRY(writer->finish());
-      return done;
-    }
-    done.tokens = *filled;
+    KVKEEP_TRY(write_file(match, tokens, slot, file, done));
   }
-  ::unlink(file.c_str());
-  done.bytes = 0;
   return done;
 }
 

@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "connectors/llama/slot_file.h"
 #include "connectors/llama/slot_layout.h"
@@ -74,6 +76,10 @@ class PromptStore {
   PromptStore(StoreSettings settings, ServerIdentity identity);
 
   std::string salt_of(const std::string& request) const;
+  Status write_file(const PrefixMatch& match, std::span<const uint32_t> tokens, uint32_t slot,
+                    const std::filesystem::path& file, Assembled& done);
+  Result<uint64_t> put_together(const PrefixMatch& match, std::span<const uint32_t> tokens,
+                                uint32_t slot, std::span<std::byte> memory, Assembled& done);
   Result<uint64_t> fill(llama::SlotWriter& writer, const PrefixMatch& match, Assembled& done);
 
   const StoreSettings settings_;
@@ -81,6 +87,9 @@ class PromptStore {
   std::unique_ptr<TieredBlockCache> cache_;
   std::unique_ptr<BlockPool> pool_;
   std::unique_ptr<PrefixCache> prefixes_;
+  std::mutex assembling_;
+  std::vector<std::byte>
+      memory_;  // Of the file that is put together; kept, since new memory is slow.
 };
 
 }  // namespace kvkeep::daemon

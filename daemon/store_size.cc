@@ -4,11 +4,15 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <memory>
+
+#include "kvkeep/environment.h"
 
 namespace kvkeep::daemon {
 namespace {
 
 constexpr uint64_t kAtMost = uint64_t{50} << 30;
+constexpr uint64_t kHotAtMost = uint64_t{1} << 30;
 
 }  // namespace
 
@@ -22,6 +26,14 @@ uint64_t bytes_below(const std::filesystem::path& directory) {
       bytes += static_cast<uint64_t>(info.st_blocks) * 512;
   }
   return bytes;
+}
+
+uint64_t default_hot_size() {
+  const std::shared_ptr<SystemInfo> system = system_info();
+  const Result<int64_t> page = system->page_size();
+  const Result<int64_t> pages = system->physical_pages();
+  if (!page.ok() || !pages.ok()) return 0;
+  return std::min(kHotAtMost, static_cast<uint64_t>(*page) * static_cast<uint64_t>(*pages) / 20);
 }
 
 uint64_t default_max_size(const std::filesystem::path& directory) {

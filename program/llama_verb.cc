@@ -65,6 +65,7 @@ Status set_store(const Arguments& arguments, const cli::Variables& variables,
   if (const auto size = arguments.value("max-size")) {
     KVKEEP_TRY_ASSIGN(store.max_size, parse_size(*size));
   }
+  store.hot_size = daemon::default_hot_size();
   if (const auto size = arguments.value("hot-size")) {
     KVKEEP_TRY_ASSIGN(store.hot_size, parse_size(*size));
   }
@@ -134,7 +135,7 @@ std::vector<Flag> flags() {
       {"dir", "DIR", "the store; default $XDG_CACHE_HOME/kvkeep/llama", "KVKEEP_DIR"},
       {"max-size", "SIZE", "what it may occupy; default 10 % of the disk, at most 50GB",
        "KVKEEP_MAX_SIZE"},
-      {"hot-size", "SIZE", "RAM for its blocks; default none", "KVKEEP_HOT_SIZE"},
+      {"hot-size", "SIZE", "RAM for its blocks; default 5 % of it, at most 1GB", "KVKEEP_HOT_SIZE"},
       {"block-size", "TOKENS", "prompts share multiples of this; default 64", "KVKEEP_BLOCK_SIZE"},
       {"salt-file", "FILE", "only prompts stored with this salt are found", "KVKEEP_SALT_FILE"},
       {"log-level", "LEVEL", "what is logged; default info", "KVKEEP_LOG_LEVEL",
