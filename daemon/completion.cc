@@ -54,6 +54,22 @@ void note_failed_restore(Door& door, const Result<SlotAction>& done) {
   door.stop_caching("restore_failed", "the server does not restore its own slot files: " + why);
 }
 
+// Restores a file into a slot. Slots that share their cells may be short of them: then those that
+// nobody uses give theirs up, which costs nothing that is not stored.
+Async<Result<SlotAction>> restore_slot(Door& door, uint32_t slot, const std::string& name) {
+  Result<SlotAction> done = co_await door.api.restore_slot(slot, name);
+  const bool shared = door.props.slots > 1 && door.store->identity().layout.streams == 1;
+  if (done.ok() || !shared || done.status().code() == Code::kUnavailable) co_return done;
+  for (uint32_t other = 0; other < door.props.slots; ++other) {
+    std::optional<SlotReservation> unused = door.gate->try_acquire(other);
+    if (!unused.has_value()) continue;
+    unused->set_tokens({});
+    const Status erased = co_await door.api.erase_slot(other);
+    if (!erased.ok()) door.log.debug("a slot was not erased: " + erased.message());
+  }
+  co_return co_await door.api.restore_slot(slot, name);
+}
+
 // Restores what was matched into the flight's slot. False if the slot holds nothing of it now.
 Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
   const llama::SlotLayout& layout = flight.store->identity().layout;
@@ -77,7 +93,7 @@ Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
   if (file->end.has_value()) flight.report.reason = name_of(*file->end);
   // What the slot holds already may be more than what has turned out to be whole.
   if (file->tokens <= flight.report.live_tokens) co_return false;
-  const Result<SlotAction> done = co_await door.api.restore_slot(slot, permit->name());
+  const Result<SlotAction> done = co_await restore_slot(door, slot, permit->name());
   if (!done.ok() || done->tokens != file->tokens) {
     note_failed_restore(door, done);
     flight.slot->set_tokens({});
@@ -141,6 +157,7 @@ Async<void> prepare_slot(Door& door, Flight& flight, ClientWatch& watch) {
   report.stored_tokens = match->tokens;
   for (const MatchedBlock& block : match->blocks) report.keys.push_back(block.key);
   if (match->end.has_value()) report.reason = name_of(*match->end);
+  if (!match->end.has_value() && match->blocks.empty()) report.reason = "short";
   if (match->tokens <= report.live_tokens) co_return;
 
   const uint64_t gained = match->tokens - report.live_tokens;
@@ -264,7 +281,10 @@ Async<void> keep_and_count(Door& door, Flight flight, std::optional<Timings> tim
 
 Headers headers_of(const RequestReport& report) {
   std::string reason = report.reason;
-  if (reason.empty()) reason = report.restored_tokens > 0 ? "restored" : "live";
+  // That what follows the cached tokens was never there is nothing to speak of.
+  if (report.cached_tokens() > 0 && (reason.empty() || reason == "absent" || reason == "short")) {
+    reason = report.restored_tokens > 0 ? "restored" : "live";
+  }
   return {{"x-kvkeep-cached-tokens", std::to_string(report.cached_tokens())},
           {"x-kvkeep-reason", reason}};
 }

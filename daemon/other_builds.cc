@@ -10,8 +10,8 @@ std::vector<OtherBuild> blocks_of_other_builds(const std::filesystem::path& stor
   const auto visit = [&](const BlockRecord& block) {
     if (block.name_space == nullptr) return;
     const std::map<std::string, std::string>& theirs = block.name_space->fields;
-    const auto model = theirs.find("model");
-    if (model == theirs.end() || model->second != fields.at("model")) return;
+    const auto model = theirs.find("model_digest");
+    if (model == theirs.end() || model->second != fields.at("model_digest")) return;
     const std::string build = block.name_space->build();
     if (build == fields.at("build")) return;
     OtherBuild& other = found[build];

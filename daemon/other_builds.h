@@ -19,7 +19,7 @@ struct OtherBuild {
   uint64_t bytes = 0;  // On disk.
 };
 
-// Of the field "model" of `fields`, but not of its field "build".
+// With the field "model_digest" of `fields`, but not of its field "build".
 std::vector<OtherBuild> blocks_of_other_builds(const std::filesystem::path& store,
                                                const std::map<std::string, std::string>& fields);
 

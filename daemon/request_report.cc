@@ -27,6 +27,7 @@ constexpr std::array kReasons{
     Explained{"template", "the server makes other tokens of it than could be foreseen"},
     Explained{"too_large", "its body is larger than 64MB"},
     Explained{"tokenize", "the server did not turn it into tokens"},
+    Explained{"short", "it is shorter than a block"},
     Explained{"not_worth", "computing is faster than restoring"},
     Explained{"slot_dir_full", "the slot directory has no room for its slot"},
     Explained{"restore_failed", "the server did not restore the slot"},

@@ -164,7 +164,7 @@ Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& setting
   identity.fields = llama::layout_fields(*layout.value);
   identity.fields.insert(adapters.value->begin(), adapters.value->end());
   identity.fields.insert(settings.state_fields.begin(), settings.state_fields.end());
-  identity.fields["model"] = *digest.value;
+  identity.fields["model_digest"] = *digest.value;
   identity.fields["build"] = door.props.build;
   found.value = std::move(identity);
   co_return found;
@@ -223,6 +223,7 @@ Async<void> settle_soon(Door& door) {
 
 Async<void> look_at_server(Door& door, const StartupSettings& settings,
                            const std::atomic<bool>& stopping) {
+  if (door.uncached.reason != "loading") co_return;  // It was known before that nothing is cached.
   Result<ServerProps> props = co_await door.api.props();
   if (!props.ok() || props->slots == 0) {
     const std::string why = props.ok() ? "it has no slots" : props.status().message();
@@ -231,7 +232,6 @@ Async<void> look_at_server(Door& door, const StartupSettings& settings,
   }
   door.props = *std::move(props);
   door.gate = std::make_unique<SlotGate>(door.io.get_executor(), door.props.slots);
-  if (door.uncached.reason != "loading") co_return;  // It was known before that nothing is cached.
   Found<ServerIdentity> identity = co_await identify(door, settings, stopping);
   if (stopping) co_return;
   if (!identity.value.has_value()) {

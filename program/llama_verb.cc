@@ -160,8 +160,8 @@ cli::Verb llama_verb() {
           -1,
           "a llama-server that remembers",
           "Runs llama-server with the same host, port and API, and keeps the state of prompts on "
-          "disk:\nafter a restart or a slot switch only new tokens are computed. Status at "
-          "/kvkeep/. Ends\nwith the server's status; 127 not found, 126 not executable, 125 kvkeep "
+          "disk: after a restart or a slot switch only new tokens are computed. Status at "
+          "/kvkeep/. Ends with the server's status; 127 not found, 126 not executable, 125 kvkeep "
           "itself failed.",
           "kvkeep llama --max-size 50GB -- llama-server -m model.gguf -c 16384 --port 8080",
           flags(),
