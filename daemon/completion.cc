@@ -41,13 +41,19 @@ std::string why_uncached(const Door& door, const CompletionRequest& request) {
   return "";
 }
 
+// Whether the slots take their cells from one store, which may be full.
+bool have_shared_cells(const Door& door) {
+  const ServerIdentity& identity = door.store->identity();
+  return door.props.slots > 1 && (identity.whole.has_value() || identity.layout.streams == 1);
+}
+
 // The server did not take a file that was whole. It goes on, without us.
 void note_failed_restore(Door& door, const Result<SlotAction>& done) {
   ++door.tally.restore_failures;
   ++door.failed_restores;
   if (!done.ok() && done.status().code() == Code::kUnavailable) return;
   // Slots that share their cells may be short of them for a while.
-  const bool shared = door.props.slots > 1 && door.store->identity().layout.streams == 1;
+  const bool shared = have_shared_cells(door);
   if (shared && door.failed_restores < 3) return;
   const std::string why =
       done.ok() ? "it restored another number of tokens than there were" : done.status().message();
@@ -58,7 +64,7 @@ void note_failed_restore(Door& door, const Result<SlotAction>& done) {
 // nobody uses give theirs up, which costs nothing that is not stored.
 Async<Result<SlotAction>> restore_slot(Door& door, uint32_t slot, const std::string& name) {
   Result<SlotAction> done = co_await door.api.restore_slot(slot, name);
-  const bool shared = door.props.slots > 1 && door.store->identity().layout.streams == 1;
+  const bool shared = have_shared_cells(door);
   if (done.ok() || !shared || done.status().code() == Code::kUnavailable) co_return done;
   for (uint32_t other = 0; other < door.props.slots; ++other) {
     std::optional<SlotReservation> unused = door.gate->try_acquire(other);
@@ -72,9 +78,8 @@ Async<Result<SlotAction>> restore_slot(Door& door, uint32_t slot, const std::str
 
 // Restores what was matched into the flight's slot. False if the slot holds nothing of it now.
 Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
-  const llama::SlotLayout& layout = flight.store->identity().layout;
   std::optional<SlotFilePermit> permit =
-      door.directory->reserve(llama::slot_file_bytes(layout, match.tokens));
+      door.directory->reserve(flight.store->file_bytes(match.tokens));
   if (!permit.has_value()) {
     flight.report.reason = "slot_dir_full";
     co_return false;
@@ -110,6 +115,13 @@ Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
   co_return true;
 }
 
+// How much of a prompt a slot has the state of. Whole slots cannot be cut back to a part.
+uint64_t live_prefix(const PromptStore& store, std::span<const uint32_t> held,
+                     std::span<const uint32_t> prompt) {
+  const uint64_t same = common_prefix(held, prompt);
+  return store.is_whole() && same < held.size() ? 0 : same;
+}
+
 // The slot that the request must have: the one that it names, or one that is just being saved and
 // holds more of the prompt than others do. That takes a moment, computing takes long.
 std::optional<uint32_t> wanted_slot(const Door& door, const Flight& flight) {
@@ -119,7 +131,7 @@ std::optional<uint32_t> wanted_slot(const Door& door, const Flight& flight) {
   std::optional<uint32_t> best;
   uint64_t most = 0;
   for (uint32_t i = 0; i < slots.size(); ++i) {
-    const uint64_t live = common_prefix(slots[i].tokens, flight.tokens);
+    const uint64_t live = live_prefix(*flight.store, slots[i].tokens, flight.tokens);
     const bool usable = !slots[i].is_reserved || slots[i].is_being_saved;
     if (!usable || live < most + block) continue;
     most = live;
@@ -149,7 +161,7 @@ Async<void> prepare_slot(Door& door, Flight& flight, ClientWatch& watch) {
   flight.held = content.tokens;
   RequestReport& report = flight.report;
   report.slot = flight.slot->slot();
-  report.live_tokens = common_prefix(content.tokens, flight.tokens);
+  report.live_tokens = live_prefix(*flight.store, content.tokens, flight.tokens);
   // The last token is computed in any case.
   if (report.live_tokens == flight.tokens.size()) --report.live_tokens;
   if (!match.has_value()) co_return;
@@ -161,7 +173,7 @@ Async<void> prepare_slot(Door& door, Flight& flight, ClientWatch& watch) {
   if (match->tokens <= report.live_tokens) co_return;
 
   const uint64_t gained = match->tokens - report.live_tokens;
-  const uint64_t bytes = llama::slot_file_bytes(flight.store->identity().layout, match->tokens);
+  const uint64_t bytes = flight.store->file_bytes(match->tokens);
   const RestoreEconomics::Verdict verdict = door.economics.judge(gained, bytes);
   if (!verdict.pays) {
     ++door.tally.restores_not_worth;
@@ -179,6 +191,7 @@ Async<void> prepare_slot(Door& door, Flight& flight, ClientWatch& watch) {
 bool is_worth_saving(const Door& door, const Flight& flight,
                      const std::optional<Timings>& timings) {
   const uint64_t block = flight.store->settings().block_size;
+  if (flight.store->is_whole()) return flight.tokens.size() >= block;
   uint64_t tokens = flight.tokens.size();
   if (timings.has_value()) {
     tokens = timings->cache_n + timings->prompt_n + timings->predicted_n;
@@ -194,6 +207,8 @@ bool is_worth_saving(const Door& door, const Flight& flight,
 
 // The tokens that a slot holds for certain, where it is not saved.
 std::vector<uint32_t> known_content(const Flight& flight, const std::optional<Timings>& timings) {
+  const bool whole = flight.store != nullptr && flight.store->is_whole();
+  if (whole) return {};  // What it has generated is not known.
   if (timings.has_value()) return flight.tokens;
   const auto same = common_prefix(flight.held, flight.tokens);
   return {flight.tokens.begin(), flight.tokens.begin() + same};
@@ -210,6 +225,11 @@ void check_template(Door& door, const Flight& flight, std::span<const uint32_t> 
   if (flight.request.route == Route::kResponses) door.responses_differ = true;
 }
 
+Result<SavedSlot> read_saved(const PromptStore& store, const std::filesystem::path& path) {
+  KVKEEP_TRY_ASSIGN(std::shared_ptr<MappedFile> file, MappedFile::open(path));
+  return store.read(std::move(file));
+}
+
 // Saves the slot, gives it back, and stores its blocks.
 Async<void> keep(Door& door, Flight flight, std::optional<Timings> timings) {
   if (!is_worth_saving(door, flight, timings)) {
@@ -217,12 +237,10 @@ Async<void> keep(Door& door, Flight flight, std::optional<Timings> timings) {
     flight.slot->set_tokens(known_content(flight, timings));
     co_return;
   }
-  const llama::SlotLayout& layout = flight.store->identity().layout;
   const uint64_t most = timings.has_value()
                             ? timings->cache_n + timings->prompt_n + timings->predicted_n
                             : std::max<uint64_t>(door.props.slot_tokens, flight.tokens.size());
-  std::optional<SlotFilePermit> permit =
-      door.directory->reserve(llama::slot_file_bytes(layout, most));
+  std::optional<SlotFilePermit> permit = door.directory->reserve(flight.store->file_bytes(most));
   if (!permit.has_value()) {
     ++door.tally.saves_dropped;
     flight.slot->set_tokens(known_content(flight, timings));
@@ -233,28 +251,20 @@ Async<void> keep(Door& door, Flight flight, std::optional<Timings> timings) {
   flight.slot->set_being_saved();
   if (door.may_change && !co_await is_same_server(door)) co_return;
   const Result<SlotAction> saved = co_await door.api.save_slot(flight.slot->slot(), permit->name());
-  Result<llama::SlotFile> file = Status(Code::kUnavailable, "not saved");
-  if (saved.ok()) {
-    Result<std::shared_ptr<MappedFile>> memory = MappedFile::open(permit->path());
-    if (memory.ok()) {
-      file = llama::parse_slot_file((*memory)->bytes(), *memory);
-    } else {
-      file = memory.status();
-    }
-  } else {
-    file = saved.status();
-  }
+  const Result<SavedSlot> file =
+      saved.ok() ? read_saved(*flight.store, permit->path()) : Result<SavedSlot>(saved.status());
   if (!file.ok()) {
     flight.slot->set_tokens({});
     ++door.tally.save_failures;
+    if (file.status().code() == Code::kFailedPrecondition && saved.ok()) {
+      door.stop_caching("layout", file.status().message());
+      co_return;
+    }
     door.log.warn("slot " + std::to_string(flight.slot->slot()) +
                   " was not stored: " + file.status().message());
     co_return;
   }
-  if (!(file->layout == layout)) {
-    door.stop_caching("layout", "the server's slot files have changed their layout");
-    co_return;
-  }
+
   ++door.tally.saves;
   check_template(door, flight, file->tokens);
   flight.slot->set_tokens(file->tokens);

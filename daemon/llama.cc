@@ -83,6 +83,7 @@ void Run::note_what_is_known(const ServerCommand& command) {
   door_->cache_prompt = command.cache_prompt;
   door_->context_shift = command.context_shift;
   startup_.state_fields = command.state_fields;
+  startup_.cache_form = command.cache_form;
   if (command.is_router) {
     door_->stop_caching("router",
                         "llama-server serves several models (name one with -m to keep "

@@ -86,7 +86,8 @@ Async<OwnAnswer> why(Door& door, std::string body) {
            {"block_size", store->settings().block_size},
            {"reason", match->end.has_value() ? std::string(name_of(*match->end)) : ""},
            {"text", match->text}};
-  if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty()) {
+  if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty() &&
+      !store->is_whole()) {
     add_elsewhere(*store, *tokens, out);
   }
   co_return OwnAnswer{http::status::ok, "application/json", dump(out)};
@@ -129,7 +130,7 @@ std::string stats_json(const Door& door) {
     store["cache"] = Json::parse(door.store->cache().stats_json(), nullptr, false);
     store["prefixes"] = Json::parse(to_json(door.store->prefix_stats()), nullptr, false);
     const auto threshold =
-        door.economics.threshold_tokens(llama::bytes_per_token(door.store->identity().layout));
+        door.economics.threshold_tokens(door.store->file_bytes(2) - door.store->file_bytes(1));
     if (threshold.has_value()) out["restore_from_tokens"] = *threshold;
   }
   out["store"] = store;

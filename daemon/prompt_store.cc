@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "connectors/llama/slot_tokens.h"
 #include "connectors/llama/slot_writer.h"
-#include "daemon/mapped_file.h"
 
 namespace kvkeep::daemon {
 namespace {
@@ -29,29 +29,58 @@ Result<std::unique_ptr<PromptStore>> PromptStore::open(const StoreSettings& sett
   options.cache_dir = settings.dir;
   options.max_size_bytes = settings.max_size;
   options.hot_max_bytes = settings.hot_size;
-  options.model_name = store->identity_.model_name;
-  options.block_size = settings.block_size;
+  if (!store->is_whole()) {  // Whole slots have any number of tokens.
+    options.model_name = store->identity_.model_name;
+    options.block_size = settings.block_size;
+  }
   options.identity = store->identity_.fields;
   options.block_size_tokens = settings.block_size;
-  options.kv_bytes_per_token = llama::bytes_per_token(store->identity_.layout);
-  Result<std::unique_ptr<TieredBlockCache>> cache =
-      TieredBlockCache::open(std::move(options), std::move(environment));
-  if (!cache.ok()) return cache.status();
-  store->cache_ = *std::move(cache);
-
-  const uint64_t block_bytes =
-      std::max<uint64_t>(1, settings.block_size * llama::bytes_per_token(store->identity_.layout));
-  const uint64_t blocks = (settings.max_size + settings.hot_size) / block_bytes + 1024;
-  store->pool_ =
-      std::make_unique<BlockPool>(settings.block_size, std::min<uint64_t>(blocks, kMaxPoolBlocks));
-  PrefixOptions prefix;
-  prefix.fields = store->identity_.fields;
-  prefix.partial_tails = PartialTails::kNone;
-  Result<std::unique_ptr<PrefixCache>> prefixes =
-      PrefixCache::open(*store->pool_, *store->cache_, std::move(prefix));
-  if (!prefixes.ok()) return prefixes.status();
-  store->prefixes_ = *std::move(prefixes);
+  options.kv_bytes_per_token =
+      std::max<uint64_t>(1, store->is_whole() ? store->identity_.whole->per_token
+                                              : llama::bytes_per_token(store->identity_.layout));
+  KVKEEP_TRY_ASSIGN(store->cache_,
+                    TieredBlockCache::open(std::move(options), std::move(environment)));
+  if (store->is_whole()) {
+    KVKEEP_TRY_ASSIGN(store->whole_, WholeSlots::open(*store->cache_, store->identity_.fields,
+                                                      store->identity_.model_name));
+  } else {
+    KVKEEP_TRY(store->open_prefixes());
+  }
   return store;
+}
+
+Status PromptStore::open_prefixes() {
+  const uint64_t block_bytes =
+      std::max<uint64_t>(1, settings_.block_size * llama::bytes_per_token(identity_.layout));
+  const uint64_t blocks = (settings_.max_size + settings_.hot_size) / block_bytes + 1024;
+  pool_ =
+      std::make_unique<BlockPool>(settings_.block_size, std::min<uint64_t>(blocks, kMaxPoolBlocks));
+  PrefixOptions prefix;
+  prefix.fields = identity_.fields;
+  prefix.partial_tails = PartialTails::kNone;
+  KVKEEP_TRY_ASSIGN(prefixes_, PrefixCache::open(*pool_, *cache_, std::move(prefix)));
+  return Status();
+}
+
+uint64_t PromptStore::file_bytes(uint64_t tokens) const {
+  if (!is_whole()) return llama::slot_file_bytes(identity_.layout, tokens);
+  return identity_.whole->first_token + tokens * identity_.whole->per_token;
+}
+
+Result<SavedSlot> PromptStore::read(std::shared_ptr<MappedFile> file) const {
+  SavedSlot slot;
+  if (is_whole()) {
+    KVKEEP_TRY_ASSIGN(llama::SlotTokens tokens, llama::read_slot_tokens(file->bytes()));
+    slot.tokens = std::move(tokens.tokens);
+  } else {
+    KVKEEP_TRY_ASSIGN(slot.cut, llama::parse_slot_file(file->bytes(), file));
+    slot.tokens = slot.cut->tokens;
+    if (slot.cut->layout != identity_.layout) {
+      return Status(Code::kFailedPrecondition, "the server's slot files have changed their layout");
+    }
+  }
+  slot.file = std::move(file);
+  return slot;
 }
 
 // The length keeps two salts apart from one that reads like both.
@@ -62,6 +91,7 @@ std::string PromptStore::salt_of(const std::string& request) const {
 
 Result<PrefixMatch> PromptStore::match(std::span<const uint32_t> tokens, const std::string& salt) {
   const std::string both = salt_of(salt);
+  if (is_whole()) return whole_->match(tokens, both);
   return prefixes_->match({.tokens = tokens, .salt = both});
 }
 
@@ -129,8 +159,23 @@ Status PromptStore::write_file(const PrefixMatch& match, std::span<const uint32_
   return is_small ? write_new_file(file, memory) : Status();
 }
 
+Result<Assembled> PromptStore::write_whole(const PrefixMatch& match,
+                                           const std::filesystem::path& file) {
+  Assembled done;
+  const Result<Tensor> whole = whole_->load(match);
+  if (!whole.ok()) {
+    done.end = whole.status().miss_reason();
+    return done;
+  }
+  KVKEEP_TRY(write_new_file(file, whole->data.view));
+  done.tokens = match.tokens;
+  done.bytes = whole->data.view.size();
+  return done;
+}
+
 Result<Assembled> PromptStore::assemble(const PrefixMatch& match, std::span<const uint32_t> tokens,
                                         uint32_t slot, const std::filesystem::path& file) {
+  if (is_whole()) return write_whole(match, file);
   const std::lock_guard lock(assembling_);
   Assembled done;
   done.tokens = match.tokens;
@@ -144,9 +189,14 @@ Result<Assembled> PromptStore::assemble(const PrefixMatch& match, std::span<cons
   return done;
 }
 
-Result<StoreReport> PromptStore::keep(const llama::SlotFile& slot, const std::string& salt) {
+Result<StoreReport> PromptStore::keep(const SavedSlot& slot, const std::string& salt) {
   const std::string both = salt_of(salt);
-  const PromptState state{.layers = slot.layers, .layer_types = slot.layer_types};
+  if (is_whole()) {
+    const std::span<const std::byte> bytes = slot.file->bytes();
+    const Tensor file{DType::kU8, {bytes.size()}, SharedBytes{slot.file, bytes}};
+    return whole_->keep(slot.tokens, file, both);
+  }
+  const PromptState state{.layers = slot.cut->layers, .layer_types = slot.cut->layer_types};
   return prefixes_->store({.tokens = slot.tokens, .salt = both}, state);
 }
 

@@ -17,6 +17,8 @@
 
 #include "connectors/llama/slot_file.h"
 #include "connectors/llama/slot_layout.h"
+#include "daemon/mapped_file.h"
+#include "daemon/whole_slots.h"
 #include "kvkeep/block_cache.h"
 #include "kvkeep/prefix_cache.h"
 
@@ -34,11 +36,25 @@ struct StoreSettings {
   std::string salt{};  // Prompts stored with another are not found.
 };
 
+// Slot files whose state is of a kind that cannot be cut: about how long they are, in bytes.
+struct WholeForm {
+  uint64_t first_token = 0;
+  uint64_t per_token = 0;
+};
+
 // Whose states these are: what else they depend on besides tokens.
 struct ServerIdentity {
   std::string model_name;                     // For people.
   std::map<std::string, std::string> fields;  // Model digest, build, layout, adapters, ….
-  llama::SlotLayout layout;
+  llama::SlotLayout layout{};                 // Not of whole slots.
+  std::optional<WholeForm> whole{};           // Slots are kept whole (whole_slots.h).
+};
+
+// A slot file that the server has saved.
+struct SavedSlot {
+  std::vector<uint32_t> tokens{};
+  std::optional<llama::SlotFile> cut{};  // Unless slots are kept whole.
+  std::shared_ptr<MappedFile> file{};
 };
 
 struct Assembled {
@@ -63,18 +79,28 @@ class PromptStore {
   Result<Assembled> assemble(const PrefixMatch& match, std::span<const uint32_t> tokens,
                              uint32_t slot, const std::filesystem::path& file);
 
-  // Stores the blocks of a saved slot that are not there yet.
-  Result<StoreReport> keep(const llama::SlotFile& slot, const std::string& salt);
+  // What a saved file holds. kFailedPrecondition: it is not of the layout that the store is for.
+  Result<SavedSlot> read(std::shared_ptr<MappedFile> file) const;
+  // Stores what is not there yet of a saved slot.
+  Result<StoreReport> keep(const SavedSlot& slot, const std::string& salt);
+
+  bool is_whole() const { return identity_.whole.has_value(); }
+  // Of a slot file with so many tokens; of whole slots about.
+  uint64_t file_bytes(uint64_t tokens) const;
 
   const ServerIdentity& identity() const { return identity_; }
   const StoreSettings& settings() const { return settings_; }
   TieredBlockCache& cache() { return *cache_; }
-  PrefixStats prefix_stats() const { return prefixes_->stats(); }
+  PrefixStats prefix_stats() const {
+    return prefixes_ != nullptr ? prefixes_->stats() : PrefixStats();
+  }
   Status close();
 
  private:
   PromptStore(StoreSettings settings, ServerIdentity identity);
 
+  Status open_prefixes();
+  Result<Assembled> write_whole(const PrefixMatch& match, const std::filesystem::path& file);
   std::string salt_of(const std::string& request) const;
   Status write_file(const PrefixMatch& match, std::span<const uint32_t> tokens, uint32_t slot,
                     const std::filesystem::path& file, Assembled& done);
@@ -86,7 +112,8 @@ class PromptStore {
   const ServerIdentity identity_;
   std::unique_ptr<TieredBlockCache> cache_;
   std::unique_ptr<BlockPool> pool_;
-  std::unique_ptr<PrefixCache> prefixes_;
+  std::unique_ptr<PrefixCache> prefixes_;  // Null if slots are kept whole.
+  std::optional<WholeSlots> whole_{};
   std::mutex assembling_;
   std::vector<std::byte>
       memory_;  // Of the file that is put together; kept, since new memory is slow.

@@ -137,6 +137,9 @@ class Reader {
       case Setting::kState:
         command_.state_fields[state_name(option)] = value;
         break;
+      case Setting::kCacheForm:
+        command_.cache_form[state_name(option)] = value;
+        break;
       case Setting::kApiKeyFile:
         return add_keys_of(value, &command_.api_keys);
       case Setting::kPort:

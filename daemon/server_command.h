@@ -38,6 +38,9 @@ struct ServerCommand {
   bool slots_off = false;  // GET /slots is.
   std::optional<uint64_t> threads_http{};
 
+  // Types of the cache and flash attention, where they are given. A saved file tells them as well,
+  // unless its state is of a kind that is not known.
+  std::map<std::string, std::string> cache_form{};
   // What changes the state of equal tokens: the long name of a flag without its dashes, or the name
   // of a variable, and its value. What the saved file itself tells (types of the cache, flash
   // attention) is not here.

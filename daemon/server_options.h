@@ -29,6 +29,7 @@ enum class Setting : uint8_t {
   kThreadsHttp,
   kState,      // The last value counts.
   kStateList,  // All values count.
+  kCacheForm,
   kAdapter,
   kScaledAdapter,
 };

@@ -4,6 +4,7 @@
 #include <boost/asio/detached.hpp>
 
 #include "connectors/llama/slot_file.h"
+#include "connectors/llama/slot_tokens.h"
 #include "daemon/mapped_file.h"
 #include "daemon/model_digest.h"
 #include "daemon/other_builds.h"
@@ -19,6 +20,8 @@ constexpr auto kAskAgain = std::chrono::milliseconds(50);
 constexpr auto kSettle = std::chrono::seconds(2);
 // Room for a slot of one token, whatever the model.
 constexpr uint64_t kProbeBytes = 64 << 20;
+// How many tokens more the second of two slots has whose sizes are compared.
+constexpr size_t kProbeTokens = 32;
 
 // Why no caching is possible: what a Status does not carry, one word.
 struct Obstacle {
@@ -37,17 +40,15 @@ Async<void> pause() {
   co_await timer.async_wait(into(ignored));
 }
 
-// The layout of the server's slot files, from one that it saves.
-Async<Found<llama::SlotLayout>> learn_layout(Door& door) {
-  Found<llama::SlotLayout> found;
+// Slot 0 after a prompt of so many tokens, as the server saves it.
+Async<Found<std::shared_ptr<MappedFile>>> save_probe(Door& door, size_t tokens) {
+  Found<std::shared_ptr<MappedFile>> found;
   found.obstacle.reason = "old_server";
-  std::optional<SlotReservation> slot = door.gate->try_acquire(0);
   const std::optional<SlotFilePermit> permit = door.directory->reserve(kProbeBytes);
-  const std::vector<uint32_t> tokens{1};
-  const Status computed = co_await door.api.prefill(0, tokens);
+  std::vector<uint32_t> prompt(tokens, 1);
+  const Status computed = co_await door.api.prefill(0, std::move(prompt));
   if (!computed.ok()) {
-    found.obstacle.text =
-        "the server does not compute a prompt of one token: " + computed.message();
+    found.obstacle.text = "the server does not compute a short prompt: " + computed.message();
     co_return found;
   }
   const Result<SlotAction> saved = co_await door.api.save_slot(0, permit->name());
@@ -62,15 +63,64 @@ Async<Found<llama::SlotLayout>> learn_layout(Door& door) {
                                       memory.status().message() + " (give --slot-dir)"};
     co_return found;
   }
-  const Result<llama::SlotFile> file = llama::parse_slot_file((*memory)->bytes(), *memory);
-  const Status erased = co_await door.api.erase_slot(0);
-  if (!erased.ok()) door.log.debug("slot 0 was not erased: " + erased.message());
-  if (!file.ok()) {
+  found.value = *memory;
+  co_return found;
+}
+
+// What slot files of this server are like, as fields of its identity and in their form.
+struct SlotForm {
+  std::map<std::string, std::string> fields{};
+  llama::SlotLayout layout{};
+  std::optional<WholeForm> whole{};
+};
+
+// A state that cannot be cut: how long its files are, from two of them. What such a file says of
+// itself is not known, so the options that shape it tell it from others.
+Async<Found<SlotForm>> learn_whole_form(Door& door, const StartupSettings& settings,
+                                        const MappedFile& one_token) {
+  Found<SlotForm> found;
+  const Result<llama::SlotTokens> head = llama::read_slot_tokens(one_token.bytes());
+  if (!head.ok()) {
     found.obstacle = {"layout", "the server's slot files are of a kind that is not known: " +
-                                    file.status().message()};
+                                    head.status().message()};
     co_return found;
   }
-  found.value = file->layout;
+  Found<std::shared_ptr<MappedFile>> more = co_await save_probe(door, 1 + kProbeTokens);
+  found.obstacle = more.obstacle;
+  if (!more.value.has_value()) co_return found;
+  const uint64_t first = one_token.bytes().size();
+  const uint64_t longer = std::max<uint64_t>(first, (*more.value)->bytes().size());
+  SlotForm form;
+  form.whole = WholeForm{first, (longer - first) / kProbeTokens + 1};
+  form.fields = settings.cache_form;
+  form.fields["state"] = "whole";
+  form.fields["slot_file"] = std::to_string(head->version);
+  form.fields["slots"] = std::to_string(door.props.slots);
+  form.fields["slot_tokens"] = std::to_string(door.props.slot_tokens);
+  form.fields["state_bytes"] = std::to_string(first) + "," + std::to_string(longer);
+  found.value = std::move(form);
+  co_return found;
+}
+
+Async<Found<SlotForm>> learn_form(Door& door, const StartupSettings& settings) {
+  Found<SlotForm> found;
+  const std::optional<SlotReservation> slot = door.gate->try_acquire(0);
+  Found<std::shared_ptr<MappedFile>> probe = co_await save_probe(door, 1);
+  found.obstacle = probe.obstacle;
+  if (!probe.value.has_value()) co_return found;
+  const Result<llama::SlotFile> file =
+      llama::parse_slot_file((*probe.value)->bytes(), *probe.value);
+  if (file.ok()) {
+    found.value = SlotForm{llama::layout_fields(file->layout), file->layout, std::nullopt};
+  } else {
+    door.log.info(
+        "this model's state cannot be cut: slots are kept whole, and only chats that go on "
+        "find them");
+    door.log.debug(file.status().message());
+    found = co_await learn_whole_form(door, settings, **probe.value);
+  }
+  const Status erased = co_await door.api.erase_slot(0);
+  if (!erased.ok()) door.log.debug("slot 0 was not erased: " + erased.message());
   co_return found;
 }
 
@@ -143,9 +193,9 @@ Async<Found<std::map<std::string, std::string>>> adapter_fields(Door& door,
 Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& settings,
                                       const std::atomic<bool>& stopping) {
   Found<ServerIdentity> found;
-  Found<llama::SlotLayout> layout = co_await learn_layout(door);
-  found.obstacle = layout.obstacle;
-  if (!layout.value.has_value()) co_return found;
+  Found<SlotForm> form = co_await learn_form(door, settings);
+  found.obstacle = form.obstacle;
+  if (!form.value.has_value()) co_return found;
 
   door.uncached = {"digesting", "the model file is still being read to tell it from others"};
   std::filesystem::path model = settings.model.value_or(door.props.model_path);
@@ -160,8 +210,9 @@ Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& setting
 
   ServerIdentity identity;
   identity.model_name = name_of_model(door.props);
-  identity.layout = *layout.value;
-  identity.fields = llama::layout_fields(*layout.value);
+  identity.layout = form.value->layout;
+  identity.whole = form.value->whole;
+  identity.fields = form.value->fields;
   identity.fields.insert(adapters.value->begin(), adapters.value->end());
   identity.fields.insert(settings.state_fields.begin(), settings.state_fields.end());
   identity.fields["model_digest"] = *digest.value;
@@ -185,8 +236,10 @@ Async<void> tell_other_builds(Door& door) {
 }
 
 Async<void> open_store(Door& door, ServerIdentity identity) {
-  const uint64_t slot_file =
-      llama::slot_file_bytes(identity.layout, std::max<uint64_t>(door.props.slot_tokens, 1));
+  const uint64_t tokens = std::max<uint64_t>(door.props.slot_tokens, 1);
+  const uint64_t slot_file = identity.whole.has_value()
+                                 ? identity.whole->first_token + tokens * identity.whole->per_token
+                                 : llama::slot_file_bytes(identity.layout, tokens);
   const Result<std::string> placed = door.directory->place(slot_file, door.settings.dir);
   if (!placed.ok()) {
     door.stop_caching("slot_dir", "no place for slot files: " + placed.status().message());
@@ -209,8 +262,11 @@ Async<void> open_store(Door& door, ServerIdentity identity) {
   door.store = *store;
   door.uncached = {};
   const CacheStats stats = door.store->cache().stats();
-  door.log.info("ready: " + format_count(stats.num_blocks) + " blocks of " +
-                std::to_string(door.settings.block_size) + " tokens for " +
+  const std::string what =
+      door.store->is_whole()
+          ? " slots for "
+          : " blocks of " + std::to_string(door.settings.block_size) + " tokens for ";
+  door.log.info("ready: " + format_count(stats.num_blocks) + what +
                 door.store->identity().model_name + ", build " + door.props.build);
 }
 

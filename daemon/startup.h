@@ -17,6 +17,7 @@ namespace kvkeep::daemon {
 
 struct StartupSettings {
   std::map<std::string, std::string> state_fields{};  // Flags that change the state.
+  std::map<std::string, std::string> cache_form{};    // Types of the cache, as given.
   std::optional<std::filesystem::path> model{};       // In place of the path that the server says.
   std::filesystem::path digest_book{};                // Digests of models that were read before.
   bool attached = false;                              // Somebody else started the server.

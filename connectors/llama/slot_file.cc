@@ -5,6 +5,7 @@
 
 #include "connectors/llama/slot_form.h"
 #include "connectors/llama/slot_reader.h"
+#include "connectors/llama/slot_tokens.h"
 
 namespace kvkeep::llama {
 namespace {
@@ -16,6 +17,12 @@ class Parser {
  public:
   Parser(BytesView bytes, std::shared_ptr<const void> keep_alive)
       : in_(bytes), keep_alive_(std::move(keep_alive)) {}
+
+  Result<SlotTokens> parse_tokens_only() {
+    KVKEEP_TRY(parse_head());
+    KVKEEP_TRY(parse_tokens());
+    return SlotTokens{file_.layout.version, std::move(file_.tokens)};
+  }
 
   Result<SlotFile> parse() {
     KVKEEP_TRY(parse_head());
@@ -203,6 +210,10 @@ class Parser {
 
 Result<SlotFile> parse_slot_file(BytesView bytes, std::shared_ptr<const void> keep_alive) {
   return Parser(bytes, std::move(keep_alive)).parse();
+}
+
+Result<SlotTokens> read_slot_tokens(BytesView bytes) {
+  return Parser(bytes, nullptr).parse_tokens_only();
 }
 
 }  // namespace kvkeep::llama
