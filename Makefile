@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 WALKS ?= 3000
 
-.PHONY: build help demo test test-mlx sanitize fuzz bench property mutants lint format wheel install uninstall clean
+.PHONY: build help demo test test-mlx test-browser sanitize fuzz bench property mutants lint format wheel install uninstall clean
 
 build: ## the library, optimised and without assertions, in build/release
 	@tools/install-deps build
@@ -26,6 +26,12 @@ test-mlx: ## long chats with a real model through mlx-lm's server: restarts, kil
 	@tools/install-deps build python mlx demo
 	@tools/install_python
 	@.venv/bin/pytest -q -m long python/tests
+
+test-browser: ## the status page of kvkeep llama in headless Chromium, where one is installed
+	@tools/install-deps build test python
+	@cmake --preset dev --log-level=WARNING
+	@cmake --build --preset dev --target kvkeep_cli
+	@.venv/bin/pytest -q -rs tests/browser
 
 sanitize: ## the C++ tests under ASan with UBSan, and under TSan
 	@tools/install-deps build test lint

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ struct Door {
   ServerApi api;
   Log& log;
   StoreSettings settings;
+  const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   std::string public_url{};             // Where clients reach kvkeep.
   std::vector<std::string> api_keys{};  // That clients must have one of; empty: none is needed.
   bool cache_prompt = true;             // What the server does where a request does not say.

@@ -19,9 +19,35 @@ Json slots_of(const Door& door) {
   Json slots = Json::array();
   if (door.gate == nullptr) return slots;
   for (const SlotContent& slot : door.gate->slots()) {
-    slots.push_back({{"reserved", slot.is_reserved}, {"tokens", slot.tokens.size()}});
+    slots.push_back({{"reserved", slot.is_reserved},
+                     {"being_saved", slot.is_being_saved},
+                     {"tokens", slot.tokens.size()}});
   }
   return slots;
+}
+
+// Each reason that was counted, in a sentence.
+Json explanations(const Door& door) {
+  Json all = Json::object();
+  for (const auto& [reason, count] : door.tally.reasons) all[reason] = explain_reason(door, reason);
+  return all;
+}
+
+Json store_of(const Door& door) {
+  Json store{{"dir", door.settings.dir.string()},
+             {"max_size_bytes", door.settings.max_size},
+             {"block_size", door.settings.block_size}};
+  if (door.store == nullptr) return store;
+  const CacheStats stats = door.store->cache().stats();
+  store["used_bytes"] = stats.total_size_bytes;
+  // Less than what was asked for where the disk is nearly full.
+  store["limit_bytes"] = stats.max_size_bytes;
+  store["used_share"] = stats.utilization();
+  store["blocks"] = stats.num_blocks;
+  store["bytes_per_token"] = llama::bytes_per_token(door.store->identity().layout);
+  store["cache"] = Json::parse(to_json(stats), nullptr, false);
+  store["prefixes"] = Json::parse(to_json(door.store->prefix_stats()), nullptr, false);
+  return store;
 }
 
 // What kind of completion a body is for, by what it has.
@@ -107,8 +133,11 @@ bool is_own_page(std::string_view path) {
 }
 
 std::string stats_json(const Door& door) {
+  const std::chrono::duration<double> up = std::chrono::steady_clock::now() - door.began;
   Json out{{"version", KVKEEP_VERSION},
            {"url", door.public_url},
+           {"ready", door.is_ready()},
+           {"uptime_seconds", up.count()},
            {"uncached",
             {{"reason", door.uncached.reason},
              {"text", door.uncached.text},
@@ -120,20 +149,17 @@ std::string stats_json(const Door& door) {
              {"slot_tokens", door.props.slot_tokens}}},
            {"slots", slots_of(door)},
            {"waiting", door.gate != nullptr ? door.gate->waiting() : 0},
+           {"requests_running", door.requests_running},
            {"saves_running", door.saves_running},
            {"restores", door.economics.explain()},
-           {"requests", door.tally.to_json()}};
-  Json store{{"dir", door.settings.dir.string()},
-             {"max_size_bytes", door.settings.max_size},
-             {"block_size", door.settings.block_size}};
+           {"requests", door.tally.to_json()},
+           {"reason_texts", explanations(door)}};
   if (door.store != nullptr) {
-    store["cache"] = Json::parse(door.store->cache().stats_json(), nullptr, false);
-    store["prefixes"] = Json::parse(to_json(door.store->prefix_stats()), nullptr, false);
     const auto threshold =
         door.economics.threshold_tokens(door.store->file_bytes(2) - door.store->file_bytes(1));
     if (threshold.has_value()) out["restore_from_tokens"] = *threshold;
   }
-  out["store"] = store;
+  out["store"] = store_of(door);
   return dump(out);
 }
 
@@ -152,10 +178,17 @@ Async<OwnAnswer> own_page(Door& door, std::string path, std::string method, std:
     if (door.store != nullptr) text += to_prometheus(door.store->cache().stats());
     co_return OwnAnswer{http::status::ok, "text/plain; version=0.0.4", std::move(text)};
   }
-  if (path == "/kvkeep" || path == "/kvkeep/") {
+  if (path == "/kvkeep") {
+    // The page asks for what stands beside it. The prefix of the server is before this path.
+    OwnAnswer answer{http::status::permanent_redirect, "text/plain", "see kvkeep/\n"};
+    answer.headers = {{"location", "kvkeep/"}};
+    co_return answer;
+  }
+  if (path == "/kvkeep/") {
     const Headers headers{{"content-security-policy",
                            "default-src 'none'; style-src 'unsafe-inline'; script-src "
-                           "'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'"}};
+                           "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                           "form-action 'none'; frame-ancestors 'none'"}};
     co_return OwnAnswer{http::status::ok, "text/html; charset=utf-8", std::string(status_page()),
                         headers};
   }

@@ -31,17 +31,19 @@ constexpr std::array kReasons{
     Explained{"not_worth", "computing is faster than restoring"},
     Explained{"slot_dir_full", "the slot directory has no room for its slot"},
     Explained{"restore_failed", "the server did not restore the slot"},
+    Explained{"router", "the server serves several models"},
+    Explained{"old_server", "the server does not tell or save its slots"},
+    Explained{"slot_dir", "slot files have no place that kvkeep and the server both reach"},
+    Explained{"model_file", "the model's file cannot be read"},
+    Explained{"store", "the store cannot be opened"},
+    Explained{"server_changed", "another server has taken the place of the first"},
+    Explained{"adapters", "adapters were changed while serving"},
 };
-
-std::string reason_text(const Door& door, const std::string& reason) {
-  if (reason == door.uncached.reason) return door.uncached.text;
-  return explain_reason(reason);
-}
 
 std::string line_of(const Door& door, const RequestReport& report, double saved) {
   const std::string of = " of " + format_count(report.prompt_tokens) + " tokens ";
   if (!report.looked_up) {
-    return "not cached: " + report.reason + " (" + reason_text(door, report.reason) + ")";
+    return "not cached: " + report.reason + " (" + explain_reason(door, report.reason) + ")";
   }
   if (report.restored_tokens > 0) {
     std::string line = format_count(report.restored_tokens) + of + "restored in " +
@@ -53,7 +55,7 @@ std::string line_of(const Door& door, const RequestReport& report, double saved)
     return format_count(report.live_tokens) + of + "were still in slot " +
            std::to_string(report.slot.value_or(0));
   }
-  return "0" + of + "restored: " + report.reason + " (" + reason_text(door, report.reason) + ")";
+  return "0" + of + "restored: " + report.reason + " (" + explain_reason(door, report.reason) + ")";
 }
 
 // Seconds of prefill that the restored tokens would have taken, less what restoring them took.
@@ -128,6 +130,11 @@ std::string explain_reason(const std::string& reason) {
     if (name_of(miss) == reason) return std::string(explain(miss));
   }
   return "all of it is there";
+}
+
+std::string explain_reason(const Door& door, const std::string& reason) {
+  if (!reason.empty() && reason == door.uncached.reason) return door.uncached.text;
+  return explain_reason(reason);
 }
 
 void finish_report(Door& door, const RequestReport& report, const ExchangeResult& result,

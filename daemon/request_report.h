@@ -39,5 +39,7 @@ void finish_report(Door& door, const RequestReport& report, const ExchangeResult
 
 // One sentence for a reason that is not a MissReason.
 std::string explain_reason(const std::string& reason);
+// The same; for the reason why nothing is cached just now, in the words of what happened.
+std::string explain_reason(const Door& door, const std::string& reason);
 
 }  // namespace kvkeep::daemon
