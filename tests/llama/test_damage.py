@@ -1,0 +1,69 @@
+"""Blocks that were changed on disk: the answer is right, and what is lost is computed again."""
+
+import pytest
+
+import stores
+from servers import Q8, complete, said_by, story, tokens_of
+
+PROMPT, DAMAGED, BLOCK = 600, 5, 64  # Nine whole blocks; the sixth is damaged.
+DAMAGES = [stores.flip_a_byte, stores.truncate, stores.swap_with_the_next, stores.remove]
+
+
+@pytest.fixture
+def prompt():
+    return lambda server: tokens_of(server, story(5))[:PROMPT]
+
+
+def misses(kept):
+    return kept.stats()["requests"]["reasons"]
+
+
+def test_a_block_damaged_while_kvkeep_runs_is_a_counted_miss(build, start_kept, tmp_path, prompt):
+    kept = start_kept(build, *Q8)
+    expected = said_by(complete(kept, prompt(kept)))
+    for damage in DAMAGES:
+        kept.forget_slots()
+        before = misses(kept)
+        damage(stores.chain(tmp_path / "store"), DAMAGED)
+        reply = complete(kept, prompt(kept))
+        assert said_by(reply) == expected, damage
+        assert reply.cached == reply.timings["cache_n"] == DAMAGED * BLOCK, damage
+        assert reply.reason, damage
+        assert misses(kept)[reply.reason] == before.get(reply.reason, 0) + 1, damage
+        kept.forget_slots()
+        whole = complete(kept, prompt(kept))
+        assert said_by(whole) == expected and whole.cached == PROMPT // BLOCK * BLOCK, damage
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_block_damaged_between_two_runs_is_a_counted_miss(any_build, start_kept, tmp_path, prompt, damage):
+    first = start_kept(any_build, *Q8)
+    expected = said_by(complete(first, prompt(first)))
+    first.end()
+    damage(stores.chain(tmp_path / "store"), DAMAGED)
+    second = start_kept(any_build, *Q8)
+    reply = complete(second, prompt(second))
+    assert said_by(reply) == expected
+    assert reply.cached == reply.timings["cache_n"] == DAMAGED * BLOCK
+    assert reply.reason and misses(second) == {reply.reason: 1}
+
+
+def test_the_same_damage_without_the_check_changes_the_answer(build, start_plain, tmp_path, prompt):
+    slots = tmp_path / "slots"
+    slots.mkdir()
+    plain = start_plain(build, "--slot-save-path", slots)
+    tokens = prompt(plain)
+    cut = PROMPT // BLOCK * BLOCK
+    complete(plain, tokens[:cut], id_slot=0)
+    assert plain.post("/slots/0?action=save", {"filename": "whole"}).status == 200
+
+    def answer():
+        assert plain.post("/slots/0?action=restore", {"filename": "whole"}).status == 200
+        reply = complete(plain, tokens, id_slot=0)
+        assert reply.timings["cache_n"] == cut
+        return said_by(reply)
+
+    whole = answer()
+    assert answer() == whole
+    stores.spoil_slot_file(slots / "whole", build.version, 2, DAMAGED * BLOCK, (DAMAGED + 1) * BLOCK)
+    assert answer() != whole
