@@ -95,7 +95,10 @@ Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
     flight.report.reason = "slot_dir_full";
     co_return false;
   }
-  if (file->end.has_value()) flight.report.reason = name_of(*file->end);
+  if (file->end.has_value()) {
+    flight.report.reason = name_of(*file->end);
+    flight.stored_tokens = file->tokens;  // What was lost is to be stored again.
+  }
   // What the slot holds already may be more than what has turned out to be whole.
   if (file->tokens <= flight.report.live_tokens) co_return false;
   const Result<SlotAction> done = co_await restore_slot(door, slot, permit->name());
@@ -345,6 +348,11 @@ Async<void> prepare(Door& door, Flight& flight, ClientWatch& watch) {
 
 }  // namespace
 
+OwnAnswer server_is_away(const Door& door, const std::string& why) {
+  if (door.uncached.reason != "loading") return error_answer(http::status::bad_gateway, why);
+  return error_answer(http::status::service_unavailable, "Loading model");
+}
+
 Async<Result<std::vector<uint32_t>>> tokens_of(ServerApi& api, const CompletionRequest& request) {
   if (request.tokens.has_value()) co_return *request.tokens;
   std::string text;
@@ -399,7 +407,7 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
     }
   }
   if (result.end == ExchangeResult::End::kServerFailed && result.status == 0) {
-    OwnAnswer sorry = error_answer(http::status::bad_gateway, result.error);
+    OwnAnswer sorry = server_is_away(door, result.error);
     co_return co_await send_own(client, head, std::move(sorry));
   }
   co_return result.keep_alive;

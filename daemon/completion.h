@@ -18,6 +18,9 @@ namespace kvkeep::daemon {
 Async<bool> serve_completion(Door& door, ClientConnection& client, const RequestHead& head,
                              std::string body, Route route);
 
+// What a client hears where the server gives no answer: that it is still loading, or `why`.
+OwnAnswer server_is_away(const Door& door, const std::string& why);
+
 // The tokens of a prompt as the server itself makes them. Errors of ServerApi.
 Async<Result<std::vector<uint32_t>>> tokens_of(ServerApi& api, const CompletionRequest& request);
 

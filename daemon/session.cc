@@ -58,12 +58,6 @@ void note_side_effects(Door& door, const RequestHead& head, const std::string& p
   }
 }
 
-OwnAnswer server_is_away(const Door& door, const std::string& why) {
-  if (door.uncached.reason != "loading") return error_answer(http::status::bad_gateway, why);
-  OwnAnswer answer = error_answer(http::status::service_unavailable, "Loading model");
-  return answer;
-}
-
 Async<bool> pass_through(Door& door, ClientConnection& client, RequestParser& parser,
                          std::string body, Headers headers) {
   const RequestHead head = parser.get().base();
@@ -79,7 +73,9 @@ Async<bool> pass_through(Door& door, ClientConnection& client, RequestParser& pa
     result.error = sent.message();
   }
   if (result.end == ExchangeResult::End::kServerFailed) {
-    ++door.tally.server_failed;
+    // Who asks whether the model is loaded yet has lost nothing.
+    const bool loading = result.status == 0 && door.uncached.reason == "loading";
+    if (!loading) ++door.tally.server_failed;
     if (result.status != 0) co_return false;
     OwnAnswer sorry = server_is_away(door, result.error);
     co_await send_own(client, head, std::move(sorry));
