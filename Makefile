@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 WALKS ?= 3000
 
-.PHONY: build help demo test test-mlx test-browser sanitize fuzz bench property mutants lint format wheel install uninstall clean
+.PHONY: build help demo test test-mlx test-browser test-llama sanitize fuzz bench property mutants lint format wheel install uninstall clean
 
 build: ## the library, optimised and without assertions, in build/release
 	@tools/install-deps build
@@ -32,6 +32,12 @@ test-browser: ## the status page of kvkeep llama in headless Chromium, where one
 	@cmake --preset dev --log-level=WARNING
 	@cmake --build --preset dev --target kvkeep_cli
 	@.venv/bin/pytest -q -rs tests/browser
+
+test-llama: ## 20 chats, and KVKEEP_SOAK (300) seconds of many clients and killed processes, with real llama-servers
+	@tools/install-deps build test python llama
+	@cmake --preset dev --log-level=WARNING
+	@cmake --build --preset dev --target kvkeep_cli
+	@.venv/bin/pytest -q -m long tests/llama
 
 sanitize: ## the C++ tests under ASan with UBSan, and under TSan
 	@tools/install-deps build test lint

@@ -114,11 +114,11 @@ def launch(tmp_path, started, cache_home):
 def start_kept(tmp_path, launch):
     """Starts a llama-server behind kvkeep, with a store that outlives it, and waits until it keeps prompts."""
 
-    def start(build, *options, store=tmp_path / "store", own=(), **variables):
+    def start(build, *options, store=tmp_path / "store", own=(), ready_with={}, **variables):
         port = free_port()
         kept = launch("--dir", store, "--max-size", "1GB", *own, "--", *build.command, *common_options(),
                       *options, "--port", port, port=port, **variables)
-        return kept.wait_until_ready()
+        return kept.wait_until_ready(**ready_with)
 
     return start
 

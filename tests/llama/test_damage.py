@@ -54,7 +54,7 @@ def test_the_same_damage_without_the_check_changes_the_answer(build, start_plain
     plain = start_plain(build, "--slot-save-path", slots)
     tokens = prompt(plain)
     cut = PROMPT // BLOCK * BLOCK
-    complete(plain, tokens[:cut], id_slot=0)
+    complete(plain, tokens[:cut], n_predict=1, id_slot=0)
     assert plain.post("/slots/0?action=save", {"filename": "whole"}).status == 200
 
     def answer():
