@@ -1,5 +1,6 @@
 #include "daemon/listener.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,12 @@ using Unix = net::local::stream_protocol;
 
 // Errors of accept() that pass: connections that ended early, or no free descriptor.
 constexpr auto kAfterError = std::chrono::milliseconds(100);
+
+// llama-server would keep the port in use, and let clients wait on it, after our end.
+template <class Acceptor>
+void keep_from_children(Acceptor& acceptor) {
+  ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
+}
 
 template <class Protocol>
 Async<void> accept_from(typename Protocol::acceptor& acceptor, std::function<void(Socket)> serve) {
@@ -34,6 +41,7 @@ class TcpListener : public Listener {
   ErrorCode open(const Tcp::endpoint& endpoint) {
     ErrorCode error;
     acceptor_.open(endpoint.protocol(), error);
+    if (!error) keep_from_children(acceptor_);
     if (!error) acceptor_.set_option(Tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(net::socket_base::max_listen_connections, error);
@@ -81,6 +89,7 @@ class UnixListener : public Listener {
     const mode_t before = ::umask(0177);
     error = {};
     acceptor_.open(Unix(), error);
+    if (!error) keep_from_children(acceptor_);
     if (!error) acceptor_.bind(Unix::endpoint(path_), error);
     ::umask(before);
     bound_ = !error;
