@@ -33,10 +33,10 @@ def run_chats(start, restart, number, turns, **sizes):
     return chats, server
 
 
-def test_four_chats_over_two_slots_and_a_restart_say_what_they_say_without_kvkeep(build, start_kept, start_plain):
-    plain, server = run_chats(lambda: start_plain(build, *Q8), False, number=4, turns=3)
+def test_four_chats_over_two_slots_and_a_restart_say_what_they_say_without_kvkeep(any_build, start_kept, start_plain):
+    plain, server = run_chats(lambda: start_plain(any_build, *Q8), False, number=4, turns=3)
     server.end()
-    kept, server = run_chats(lambda: start_kept(build, *Q8), True, number=4, turns=3)
+    kept, server = run_chats(lambda: start_kept(any_build, *Q8), True, number=4, turns=3)
     assert answers_of(kept) == answers_of(plain)
     assert computed(kept) < computed(plain)
     assert server.stats()["requests"]["server_failed"] == 0

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 from servers import complete, free_port, is_gone, poll
 
@@ -22,6 +23,14 @@ def test_a_killed_kvkeep_leaves_no_server_and_the_next_one_cleans_up(build, star
     assert slots.parent.exists()
     start_kept(build)
     assert not slots.parent.exists()
+
+
+def test_the_server_has_no_hold_on_the_port_of_kvkeep(any_build, start_kept):
+    kept = start_kept(any_build)
+    listening = {line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines()
+                 if line.split()[1].endswith(f":{kept.port:04X}")}
+    held = {os.readlink(fd) for fd in Path(f"/proc/{kept.child()}/fd").iterdir()}
+    assert listening and not held & {f"socket:[{inode}]" for inode in listening}
 
 
 def test_a_killed_server_ends_kvkeep_with_its_status(build, start_kept):
