@@ -97,7 +97,7 @@ Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
   }
   if (file->end.has_value()) {
     flight.report.reason = name_of(*file->end);
-    flight.stored_tokens = file->tokens;  // What was lost is to be stored again.
+    flight.stored_tokens = file->tokens;  // What is lost is stored again.
   }
   // What the slot holds already may be more than what has turned out to be whole.
   if (file->tokens <= flight.report.live_tokens) co_return false;
@@ -105,6 +105,7 @@ Async<bool> restore(Door& door, Flight& flight, const PrefixMatch& match) {
   if (!done.ok() || done->tokens != file->tokens) {
     note_failed_restore(door, done);
     flight.slot->set_tokens({});
+    flight.held.clear();
     flight.report.live_tokens = 0;
     flight.report.reason = "restore_failed";
     co_return false;
@@ -233,6 +234,24 @@ Result<SavedSlot> read_saved(const PromptStore& store, const std::filesystem::pa
   return store.read(std::move(file));
 }
 
+// Whether what a slot holds now comes from this request. A request whose client left, or which took
+// another slot, may have found what one before it left there, and that is not to be stored with
+// this one's salt.
+bool is_own(const Flight& flight, const std::optional<Timings>& timings,
+            std::span<const uint32_t> saved) {
+  if (timings.has_value() && flight.request.honours_id_slot) return true;
+  const uint64_t same = common_prefix(saved, flight.tokens);
+  if (same == saved.size()) return true;
+  return same == flight.tokens.size() && common_prefix(flight.held, flight.tokens) < same;
+}
+
+// What the flight's slot holds, as the server saves it.
+Async<Result<SavedSlot>> save(Door& door, const Flight& flight, const SlotFilePermit& permit) {
+  const Result<SlotAction> saved = co_await door.api.save_slot(flight.slot->slot(), permit.name());
+  if (!saved.ok()) co_return saved.status();
+  co_return read_saved(*flight.store, permit.path());
+}
+
 // Saves the slot, gives it back, and stores its blocks.
 Async<void> keep(Door& door, Flight flight, std::optional<Timings> timings) {
   if (!is_worth_saving(door, flight, timings)) {
@@ -253,25 +272,23 @@ Async<void> keep(Door& door, Flight flight, std::optional<Timings> timings) {
   flight.slot->set_tokens(known_content(flight, timings));
   flight.slot->set_being_saved();
   if (door.may_change && !co_await is_same_server(door)) co_return;
-  const Result<SlotAction> saved = co_await door.api.save_slot(flight.slot->slot(), permit->name());
-  const Result<SavedSlot> file =
-      saved.ok() ? read_saved(*flight.store, permit->path()) : Result<SavedSlot>(saved.status());
+  const Result<SavedSlot> file = co_await save(door, flight, *permit);
   if (!file.ok()) {
     flight.slot->set_tokens({});
     ++door.tally.save_failures;
-    if (file.status().code() == Code::kFailedPrecondition && saved.ok()) {
-      door.stop_caching("layout", file.status().message());
-      co_return;
-    }
     door.log.warn("slot " + std::to_string(flight.slot->slot()) +
                   " was not stored: " + file.status().message());
     co_return;
   }
-
+  if (file->has_other_layout) {
+    door.stop_caching("layout", "the server's slot files have changed their layout");
+    co_return;
+  }
   ++door.tally.saves;
   check_template(door, flight, file->tokens);
   flight.slot->set_tokens(file->tokens);
   flight.slot->release();
+  if (!is_own(flight, timings, file->tokens)) co_return;
   PromptStore& store = *flight.store;
   const Result<StoreReport> report =
       co_await on_pool(door.keeping, [&] { return store.keep(*file, flight.request.salt); });
@@ -380,7 +397,8 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
 
   Exchange exchange(door.api.address());
   ExchangeResult result;
-  if (watch.is_gone()) {
+  const bool asked = !watch.is_gone();
+  if (!asked) {
     result.end = ExchangeResult::End::kClientLeft;
   } else {
     if (flight.slot.has_value() && flight.request.honours_id_slot) {
@@ -400,7 +418,9 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
   if (flight.slot.has_value()) {
     const bool answered =
         result.status / 100 == 2 || result.end == ExchangeResult::End::kClientLeft;
-    if (answered && flight.store != nullptr && flight.may_store && door.is_ready()) {
+    if (!asked) {
+      flight.slot->set_tokens(std::move(flight.held));
+    } else if (answered && flight.store != nullptr && flight.may_store && door.is_ready()) {
       net::co_spawn(door.io, keep_and_count(door, std::move(flight), timings), net::detached);
     } else {
       flight.slot->set_tokens(known_content(flight, timings));

@@ -75,9 +75,8 @@ Result<SavedSlot> PromptStore::read(std::shared_ptr<MappedFile> file) const {
   } else {
     KVKEEP_TRY_ASSIGN(slot.cut, llama::parse_slot_file(file->bytes(), file));
     slot.tokens = slot.cut->tokens;
-    if (slot.cut->layout != identity_.layout) {
-      return Status(Code::kFailedPrecondition, "the server's slot files have changed their layout");
-    }
+    // A slot without tokens tells nothing of the layout.
+    slot.has_other_layout = !slot.tokens.empty() && slot.cut->layout != identity_.layout;
   }
   slot.file = std::move(file);
   return slot;

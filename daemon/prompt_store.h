@@ -55,6 +55,7 @@ struct SavedSlot {
   std::vector<uint32_t> tokens{};
   std::optional<llama::SlotFile> cut{};  // Unless slots are kept whole.
   std::shared_ptr<MappedFile> file{};
+  bool has_other_layout = false;  // Than the store is for.
 };
 
 struct Assembled {
@@ -79,7 +80,7 @@ class PromptStore {
   Result<Assembled> assemble(const PrefixMatch& match, std::span<const uint32_t> tokens,
                              uint32_t slot, const std::filesystem::path& file);
 
-  // What a saved file holds. kFailedPrecondition: it is not of the layout that the store is for.
+  // What a saved file holds. Errors of parse_slot_file().
   Result<SavedSlot> read(std::shared_ptr<MappedFile> file) const;
   // Stores what is not there yet of a saved slot.
   Result<StoreReport> keep(const SavedSlot& slot, const std::string& salt);
