@@ -100,6 +100,7 @@ TEST_F(Completion, StreamedAnswersArriveAsTheServerSentThem) {
 }
 
 TEST_F(Completion, TheServerGetsTheBodyWithTheSlotAppended) {
+  start(1);
   live_->complete("hello", R"(, "temperature" : 0)");
   const auto seen = server().requests_to("/completion");
   ASSERT_EQ(seen.size(), 1u);
@@ -165,7 +166,7 @@ TEST_F(Completion, DamagedBlocksMeanFewerTokensAndNoWrongByte) {
   EXPECT_LT(cached, 160u);
   EXPECT_EQ(cached % LiveDoor::kBlock, 0u);
   EXPECT_EQ(answer.headers.at("x-kvkeep-cached-tokens"), std::to_string(cached));
-  EXPECT_EQ(answer.headers.at("x-kvkeep-reason"), "corrupt");
+  EXPECT_EQ(answer.headers.at("x-kvkeep-reason"), "damaged");
   EXPECT_EQ(server().wrong_files, 0u);
   // What was lost is stored again at once.
   start();
@@ -220,6 +221,7 @@ TEST_F(Completion, SaltsKeepPromptsApart) {
 }
 
 TEST_F(Completion, MessagesOfAnotherTemplateArePassedThroughFromThenOn) {
+  start(1);
   server().messages_have_more = true;
   const std::string body =
       Json{{"messages", {{{"role", "user"}, {"content", text_of("a", 100)}}}}}.dump();
@@ -229,6 +231,16 @@ TEST_F(Completion, MessagesOfAnotherTemplateArePassedThroughFromThenOn) {
   // Others are as before.
   live_->ask("/v1/chat/completions", body);
   EXPECT_EQ(tally().template_differs, 1u);
+}
+
+// Where a request cannot name its slot, the one that was reserved for it may stay empty.
+TEST_F(Completion, ASlotThatStayedEmptyIsNoOtherLayout) {
+  const std::string body =
+      R"({"messages":[{"role":"user","content":")" + text_of("a", 100) + "\"}]}";
+  EXPECT_EQ(live_->ask("/v1/messages", body).status, 200u);
+  EXPECT_EQ(tally().saves, 1u);
+  EXPECT_EQ(tally().blocks_stored, 0u);
+  EXPECT_TRUE(live_->door().is_ready()) << live_->door().uncached.text;
 }
 
 TEST_F(Completion, AFullSlotThatMayHaveBeenShiftedIsNotStored) {
