@@ -6,9 +6,18 @@
 
 namespace kvkeep::daemon {
 
-// Lives in the coroutine that waits.
+// Lives in the coroutine that waits, and is in the queue as long as that lives: the io context may
+// end before its turn has come.
 struct SlotGate::Waiter {
-  std::optional<uint32_t> only;
+  Waiter(SlotGate& in, std::optional<uint32_t> only_) : gate(in), only(only_), wake(in.io_) {
+    gate.waiters_.push_back(this);
+  }
+  ~Waiter() { std::erase(gate.waiters_, this); }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+  SlotGate& gate;
+  const std::optional<uint32_t> only;
   net::steady_timer wake;  // Expires never; cancelled when it is this one's turn, or it gave up.
 };
 
@@ -45,8 +54,7 @@ Async<std::optional<SlotReservation>> SlotGate::acquire(std::optional<uint32_t> 
     return !only.has_value() || !other->only.has_value() || *other->only == *only;
   });
   if (!first || !can_have(only)) {
-    Waiter waiter{only, net::steady_timer(io_)};
-    waiters_.push_back(&waiter);
+    Waiter waiter(*this, only);
     const WhileWatching watching(watch, [&waiter] { waiter.wake.cancel(); });
     const auto is_mine = [&] {
       // The first in the queue that could use what is free now.
@@ -60,7 +68,6 @@ Async<std::optional<SlotReservation>> SlotGate::acquire(std::optional<uint32_t> 
       waiter.wake.expires_at(net::steady_timer::time_point::max());
       co_await waiter.wake.async_wait(into(cancelled));
     }
-    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
   }
   if (watch.is_gone()) {
     wake();  // The next one may have waited for this one to take its turn.
