@@ -28,10 +28,15 @@ bool is_hop_by_hop(http::field field) {
   }
 }
 
+// Without it a body would have no end, whatever "Connection" says of it.
+bool frames_body(http::field field) { return field == http::field::content_length; }
+
 void copy_headers(const http::fields& from, http::fields& to) {
   http::token_list named(from[http::field::connection]);
   for (const auto& header : from) {
-    if (is_hop_by_hop(header.name()) || named.exists(header.name_string())) continue;
+    const bool of_one_connection =
+        is_hop_by_hop(header.name()) || named.exists(header.name_string());
+    if (of_one_connection && !frames_body(header.name())) continue;
     to.insert(header.name(), header.name_string(), header.value());
   }
 }
@@ -55,7 +60,7 @@ http::response<http::buffer_body> head_for_client(
   out.reason(from.get().reason());
   copy_headers(from.get(), out);
   for (const auto& [name, value] : added) out.set(name, value);
-  out.version(request.version());
+  out.version(request.version() >= 11 ? 11 : 10);
   const bool no_length = from.chunked() || (from.need_eof() && !from.is_done());
   out.keep_alive(keeps_alive(request) && (request.version() >= 11 || !no_length));
   if (no_length && request.version() >= 11) out.chunked(true);
@@ -124,7 +129,8 @@ Async<Status> Exchange::send(const RequestHead& head, std::string body, ClientCo
       if (error || !more) break;
     }
     Result<std::string> next = co_await read_piece(*client, *rest);
-    if (!next.ok()) co_return next.status();
+    client_left_ = !next.ok();
+    if (client_left_) co_return next.status();
     piece = *std::move(next);
     more = !piece.empty() && !rest->is_done();
   }
@@ -170,9 +176,10 @@ Async<ErrorCode> Exchange::pass_body(ClientConnection& client,
 Async<ExchangeResult> Exchange::answer(ClientConnection& client, const RequestHead& head,
                                        const Headers& added, ClientWatch& watch) {
   ExchangeResult result;
-  const WhileWatching watching(watch, [this] {
+  const WhileWatching watching(watch, [this, &client] {
     ErrorCode ignored;
     server_->close(ignored);
+    client.socket.cancel(ignored);  // It may have stopped reading long before.
   });
   http::response_parser<http::buffer_body> from;
   from.body_limit(UINT64_MAX);

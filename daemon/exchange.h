@@ -50,6 +50,8 @@ class Exchange {
   // Sends the head, `body`, and then what is left in `rest`, if that is given.
   Async<Status> send(const RequestHead& head, std::string body, ClientConnection* client,
                      RequestParser* rest);
+  // Whether send() failed because of the client, not of the server.
+  bool client_left() const { return client_left_; }
   // Passes the answer on, with these headers added. Where the server fails before it has answered
   // at all, nothing is sent to the client.
   Async<ExchangeResult> answer(ClientConnection& client, const RequestHead& head,
@@ -65,6 +67,7 @@ class Exchange {
   const ServerAddress& address_;
   std::optional<Socket> server_;
   beast::flat_buffer buffer_;
+  bool client_left_ = false;
 };
 
 // An answer of our own. True if another request may follow.

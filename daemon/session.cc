@@ -63,6 +63,10 @@ Async<bool> pass_through(Door& door, ClientConnection& client, RequestParser& pa
   const RequestHead head = parser.get().base();
   Exchange exchange(door.api.address());
   const Status sent = co_await exchange.send(head, std::move(body), &client, &parser);
+  if (exchange.client_left()) {
+    ++door.tally.client_left;
+    co_return false;
+  }
   ExchangeResult result;
   if (sent.ok()) {
     ClientWatch watch(client.socket);
@@ -81,7 +85,8 @@ Async<bool> pass_through(Door& door, ClientConnection& client, RequestParser& pa
     co_await send_own(client, head, std::move(sorry));
     co_return false;  // What is left of the body was not read.
   }
-  co_return result.keep_alive;
+  // A server that answered early has left some of the body unread; that is no next request.
+  co_return result.keep_alive&& parser.is_done();
 }
 
 Async<bool> serve_own_page(Door& door, ClientConnection& client, RequestParser& parser,
