@@ -12,7 +12,7 @@ import urllib.parse
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--remote-debugging-pipe")
+         "--disable-dev-shm-usage", "--remote-debugging-pipe")
 PATIENCE = 30  # Seconds.
 
 
