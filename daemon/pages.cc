@@ -44,7 +44,10 @@ Json store_of(const Door& door) {
   store["limit_bytes"] = stats.max_size_bytes;
   store["used_share"] = stats.utilization();
   store["blocks"] = stats.num_blocks;
-  store["bytes_per_token"] = llama::bytes_per_token(door.store->identity().layout);
+  const PromptStore& prompts = *door.store;
+  store["keeps_whole_slots"] = prompts.is_whole();
+  store["bytes_per_token"] = prompts.is_whole() ? prompts.file_bytes(2) - prompts.file_bytes(1)
+                                                : llama::bytes_per_token(prompts.identity().layout);
   store["cache"] = Json::parse(to_json(stats), nullptr, false);
   store["prefixes"] = Json::parse(to_json(door.store->prefix_stats()), nullptr, false);
   return store;
