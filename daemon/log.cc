@@ -5,6 +5,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 namespace kvkeep::daemon {
 namespace {
 
@@ -57,6 +59,9 @@ void Log::log(LogLevel level, std::string_view message, const nlohmann::ordered_
     object.update(details);
     line = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   }
+  // What others said may be part of it.
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  std::replace_if(line.begin(), line.end(), is_control, ' ');
   sink_->logger.log(level_of(level), "{}", line);
 }
 
