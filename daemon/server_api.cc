@@ -13,6 +13,9 @@ constexpr auto kShort = std::chrono::seconds(60);
 constexpr auto kLong = std::chrono::seconds(600);
 constexpr uint64_t kMaxAnswer = 256 << 20;  // Bytes; the tokens of a prompt are the longest.
 
+constexpr double kMostNumber = 1e15;
+constexpr uint64_t kMostSlots = 1 << 16;
+
 // Member `name` of an object, or `otherwise` if it is not there or of another type.
 template <class T>
 T member(const Json& json, const char* name, T otherwise) {
@@ -23,7 +26,8 @@ T member(const Json& json, const char* name, T otherwise) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return at->is_boolean() ? at->get<bool>() : otherwise;
   } else {
-    return at->is_number() && *at >= 0 ? at->get<T>() : otherwise;
+    // Beyond this, numbers have no exact double, and none of ours is that large.
+    return at->is_number() && *at >= 0 && *at < kMostNumber ? at->get<T>() : otherwise;
   }
 }
 
@@ -114,7 +118,8 @@ Async<Result<ServerProps>> ServerApi::props() {
   const Result<Json> answer = co_await call(http::verb::get, "/props", "", kShort);
   if (!answer.ok()) co_return answer.status();
   ServerProps props;
-  props.slots = member<uint32_t>(*answer, "total_slots", 0);
+  const auto slots = member<uint64_t>(*answer, "total_slots", 0);
+  if (slots <= kMostSlots) props.slots = static_cast<uint32_t>(slots);
   if (answer->is_object() && answer->contains("default_generation_settings")) {
     props.slot_tokens = member<uint64_t>((*answer)["default_generation_settings"], "n_ctx", 0);
   }

@@ -174,9 +174,12 @@ Async<Found<std::map<std::string, std::string>>> adapter_fields(Door& door,
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
   if (!list.is_array()) co_return found;
   for (const nlohmann::json& adapter : list) {
-    const double scale = adapter.value("scale", 1.0);
+    const auto at_scale = adapter.find("scale"), at_path = adapter.find("path");
+    const bool has_scale = at_scale != adapter.end() && at_scale->is_number();
+    const double scale = has_scale ? at_scale->get<double>() : 1.0;
     if (scale == 0) continue;
-    std::filesystem::path path = adapter.value("path", std::string());
+    std::filesystem::path path;
+    if (at_path != adapter.end() && at_path->is_string()) path = at_path->get<std::string>();
     Found<std::string> digest =
         co_await digest_of(door, std::move(path), settings.digest_book, stopping);
     if (!digest.value.has_value()) {

@@ -20,12 +20,14 @@ std::optional<Timings> find_timings(std::string_view tail) {
   };
   if (!json.is_object()) return std::nullopt;
   const double cached = number("cache_n"), computed = number("prompt_n");
-  if (cached < 0 || computed < 0) return std::nullopt;
+  const auto is_count = [](double value) { return value >= 0 && value < 1e15; };
+  if (!is_count(cached) || !is_count(computed)) return std::nullopt;
   Timings timings;
   timings.cache_n = static_cast<uint64_t>(cached);
   timings.prompt_n = static_cast<uint64_t>(computed);
   timings.prompt_ms = std::max(0.0, number("prompt_ms"));
-  timings.predicted_n = static_cast<uint64_t>(std::max(0.0, number("predicted_n")));
+  const double predicted = number("predicted_n");
+  if (is_count(predicted)) timings.predicted_n = static_cast<uint64_t>(predicted);
   return timings;
 }
 
