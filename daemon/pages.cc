@@ -1,6 +1,7 @@
 #include "daemon/pages.h"
 
 #include "daemon/completion.h"
+#include "daemon/pool.h"
 #include "daemon/request_report.h"
 #include "kvkeep/stats.h"
 #include "kvkeep/version.h"
@@ -117,7 +118,12 @@ Async<OwnAnswer> why(Door& door, std::string body) {
            {"text", match->text}};
   if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty() &&
       !store->is_whole()) {
-    add_elsewhere(*store, *tokens, out);
+    // It reads the store's directory.
+    const auto work = [&] {
+      add_elsewhere(*store, *tokens, out);
+      return true;
+    };
+    co_await on_pool(door.restoring, work);
   }
   co_return OwnAnswer{http::status::ok, "application/json", dump(out)};
 }

@@ -26,12 +26,13 @@ int lock_directory(const std::filesystem::path& path) {
 }
 
 void remove_leftovers(const std::filesystem::path& parent, const std::string& prefix) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
-    if (entry.path().filename().string().rfind(prefix, 0) != 0) continue;
-    const int lock = lock_directory(entry.path());
+  std::error_code error, ignored;
+  for (std::filesystem::directory_iterator at(parent, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().rfind(prefix, 0) != 0) continue;
+    const int lock = lock_directory(at->path());
     if (lock < 0) continue;
-    std::filesystem::remove_all(entry.path(), ignored);
+    std::filesystem::remove_all(at->path(), ignored);
     ::close(lock);
   }
 }

@@ -35,8 +35,12 @@ Result<ServerAddress> address_from_url(std::string_view url) {
     address.port = static_cast<uint16_t>(port);
     rest = rest.substr(0, colon);
   }
-  if (bracket != std::string_view::npos && rest.size() > 2) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) return malformed(url, "it names no host");
+  if (rest.size() > 2 && rest.front() == '[' && rest.back() == ']') {
+    rest = rest.substr(1, rest.size() - 2);
+  }
+  if (rest.empty() || rest.find_first_of("[]@ ") != std::string_view::npos) {
+    return malformed(url, "it names no host");
+  }
   address.host = rest;
   return address;
 }
