@@ -78,11 +78,15 @@ std::string request_text(const std::string& method, const std::string& path,
 namespace kvkeep::daemon {
 
 template <class T>
+Async<void> keep_result(Async<T> work, std::optional<T>& result) {
+  result.emplace(co_await std::move(work));
+}
+
+template <class T>
 T run_to_end(net::io_context& io, Async<T> work) {
   std::optional<T> result;
-  net::co_spawn(io, std::move(work), [&](std::exception_ptr error, T value) {
+  net::co_spawn(io, keep_result(std::move(work), result), [](const std::exception_ptr& error) {
     if (error) std::abort();  // Nothing of ours throws.
-    result.emplace(std::move(value));
   });
   if (!run_until(io, [&] { return result.has_value(); })) std::abort();
   return *std::move(result);
