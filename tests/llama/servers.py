@@ -1,6 +1,7 @@
 """llama-servers, alone and behind `kvkeep llama`, as processes of a test."""
 
 import contextlib
+import ctypes
 import http.client
 import importlib.util
 import json
@@ -94,6 +95,15 @@ class Reply:
         return int(self.headers.get("x-kvkeep-cached-tokens", -1))
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_the_tests():
+    """In the new process: nothing outlives tests that are killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Process:
     """A server that runs; what it says on stderr goes to a file."""
 
@@ -104,6 +114,7 @@ class Process:
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 [*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=out,
+                preexec_fn=die_with_the_tests,
                 env={**env, "GOMP_SPINCOUNT": "0", **variables})
 
     @property
