@@ -51,6 +51,12 @@ struct Parts {
   std::string reasoning{};
 };
 
+// What the server has no eye for, in a message or in the result of a tool.
+bool is_left_out(std::string_view type) {
+  return is_one_of(type, {"redacted_thinking", "document", "search_result", "server_tool_use",
+                          "web_search_tool_result", "tool_reference"});
+}
+
 const char* take_tool_use(const Json& part, Parts* parts) {
   const Json* const name = member(part, "name");
   if (name == nullptr || !name->is_string()) return kTemplate;
@@ -69,6 +75,7 @@ const char* take_tool_result(const Json& part, Parts* parts) {
   if (content != nullptr && content->is_array()) {
     Json texts = Json::array();
     for (const Json& text : *content) {
+      if (text.is_object() && is_left_out(text_of(member(text, "type")))) continue;
       if (const char* const obstacle = take_text_part(text, {"text"}, &texts)) return obstacle;
       all += text_of(&texts.back()["text"]);
     }
@@ -77,9 +84,8 @@ const char* take_tool_result(const Json& part, Parts* parts) {
   } else if (content != nullptr) {
     return kTemplate;
   }
-  parts->results.push_back({{"role", "tool"},
-                            {"tool_call_id", text_of(member(part, "tool_use_id"))},
-                            {"content", all}});
+  parts->results.push_back(
+      {{"role", "tool"}, {"tool_call_id", text_of(member(part, "tool_use_id"))}, {"content", all}});
   return nullptr;
 }
 
@@ -92,7 +98,7 @@ const char* take_part(const Json& part, Parts* parts) {
     parts->reasoning += text_of(member(part, "thinking"));
     return nullptr;
   }
-  if (type == "redacted_thinking") return nullptr;  // The server leaves it out.
+  if (is_left_out(type)) return nullptr;
   return take_text_part(part, {"text"}, &parts->texts);
 }
 

@@ -1,34 +1,19 @@
-// Requests to /v1/messages and /v1/responses, which have other forms than chat requests.
+// Requests to /v1/messages, which have another form than chat requests. The chat forms are those
+// that llama-server makes: the tokens of its slots were compared.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "daemon/completion_request.h"
+#include "daemon/form_expectation.h"
 
 namespace kvkeep::daemon {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Case {
-  const char *body, *result;
-};
-
-void expect_chat(Route route, const char* body, const char* chat) {
-  const CompletionRequest request = read_completion_request(route, body, true);
-  ASSERT_TRUE(request.template_body) << body << ": " << request.uncached.value_or("");
-  EXPECT_FALSE(request.uncached);
-  EXPECT_EQ(nlohmann::json::parse(*request.template_body), nlohmann::json::parse(chat)) << body;
-}
-
-void expect_uncached(Route route, const char* body, const char* reason) {
-  const CompletionRequest request = read_completion_request(route, body, true);
-  EXPECT_EQ(request.uncached, reason) << body;
-  EXPECT_FALSE(request.template_body) << body;
-}
-
 TEST(MessagesRequest, IsAChatOfItsTexts) {
-  const Case kCases[] = {
+  const FormCase kCases[] = {
       {R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":5,"stream":true})",
        R"({"messages":[{"role":"user","content":"Hi"}]})"},
       {R"({"system":"S","messages":[{"role":"user","content":"Hi"}],"tools":[]})",
@@ -48,7 +33,84 @@ TEST(MessagesRequest, IsAChatOfItsTexts) {
       {R"({"messages":[{"role":"user","content":"Hi"}],"thinking":{"type":"disabled"}})",
        R"({"messages":[{"role":"user","content":"Hi"}]})"},
   };
-  for (const Case& c : kCases) expect_chat(Route::kMessages, c.body, c.result);
+  for (const FormCase& c : kCases) expect_chat(Route::kMessages, c.body, c.result);
+}
+
+TEST(MessagesRequest, ToolsAreFunctions) {
+  const std::string question = R"({"messages":[{"role":"user","content":"a"}],"tools":)";
+  const std::string chat = R"({"messages":[{"role":"user","content":"a"}],"tools":)";
+  const FormCase kCases[] = {
+      {R"([{"cache_control":{},"input_schema":{"type":"object","b":1.0,"a":{}},"strict":true,
+            "description":"D","name":"f"}]})",
+       R"([{"type":"function","function":{"name":"f","description":"D",
+            "parameters":{"type":"object","b":1.0,"a":{}}}}]})"},
+      {R"([{"type":"bash_20250124","name":"bash"}]})",
+       R"([{"type":"function","function":{"name":"bash","description":"","parameters":{}}}]})"},
+      {R"([{"name":"f","description":null,"input_schema":{}}],"tool_choice":{"type":"auto"}})",
+       R"([{"type":"function","function":{"name":"f","description":"","parameters":{}}}],
+           "tool_choice":"auto"})"},
+      {R"([{"name":"f"}],"tool_choice":{"type":"any"}})",
+       R"([{"type":"function","function":{"name":"f","description":"","parameters":{}}}],
+           "tool_choice":"required"})"},
+      {R"([{"name":"f"}],"tool_choice":{"type":"tool","name":"f"}})",
+       R"([{"type":"function","function":{"name":"f","description":"","parameters":{}}}],
+           "tool_choice":"required"})"},
+      {R"([{"name":"f"}],"tool_choice":{"type":"none"}})",
+       R"([{"type":"function","function":{"name":"f","description":"","parameters":{}}}]})"},
+      {R"([{"name":"f"}],"tool_choice":"none"})",
+       R"([{"type":"function","function":{"name":"f","description":"","parameters":{}}}]})"},
+  };
+  for (const FormCase& c : kCases) {
+    expect_chat(Route::kMessages, (question + c.body).c_str(), (chat + c.result).c_str());
+  }
+}
+
+TEST(MessagesRequest, CallsBelongToTheAnswerAndResultsAreMessages) {
+  const FormCase kCases[] = {
+      {R"({"messages":[{"role":"assistant","content":[{"type":"text","text":"T"},
+           {"type":"tool_use","id":"1","name":"f","input":{"z":1.0,"a":["\u00e9",null]}},
+           {"type":"tool_use","id":"2","name":"g","input":{},"cache_control":{}}]}]})",
+       R"({"messages":[{"role":"assistant","content":[{"type":"text","text":"T"}],"tool_calls":[
+           {"id":"1","type":"function",
+            "function":{"name":"f","arguments":"{\"z\":1.0,\"a\":[\"é\",null]}"}},
+           {"id":"2","type":"function","function":{"name":"g","arguments":"{}"}}]}]})"},
+      {R"({"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"f"}]}]})",
+       R"({"messages":[{"role":"assistant","content":"","tool_calls":[
+           {"id":"","type":"function","function":{"name":"f","arguments":"{}"}}]}]})"},
+      {R"({"messages":[{"role":"user","content":[
+           {"type":"tool_result","tool_use_id":"1","content":"R","is_error":true},
+           {"type":"tool_result","tool_use_id":"2",
+            "content":[{"type":"text","text":"a"},{"type":"tool_reference"},
+                       {"type":"text","text":"b","cache_control":{}}]},
+           {"type":"text","text":"T"}]}]})",
+       R"({"messages":[{"role":"user","content":[{"type":"text","text":"T"}]},
+           {"role":"tool","tool_call_id":"1","content":"R"},
+           {"role":"tool","tool_call_id":"2","content":"ab"}]})"},
+      {R"({"messages":[{"role":"user","content":[{"type":"tool_result"},
+           {"type":"tool_result","tool_use_id":"2","content":[]}]}]})",
+       R"({"messages":[{"role":"tool","tool_call_id":"","content":""},
+           {"role":"tool","tool_call_id":"2","content":""}]})"},
+  };
+  for (const FormCase& c : kCases) expect_chat(Route::kMessages, c.body, c.result);
+}
+
+TEST(MessagesRequest, ThinkingIsTheAnswersReasoning) {
+  const FormCase kCases[] = {
+      {R"({"messages":[{"role":"assistant","content":[
+           {"type":"thinking","thinking":"A","signature":"s"},{"type":"redacted_thinking"},
+           {"type":"thinking","thinking":"B"},{"type":"text","text":"T"},
+           {"type":"tool_use","id":"1","name":"f","input":{}}]}]})",
+       R"({"messages":[{"role":"assistant","content":[{"type":"text","text":"T"}],"tool_calls":[
+           {"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}],
+           "reasoning_content":"AB"}]})"},
+      {R"({"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"A"}]}]})",
+       R"({"messages":[{"role":"assistant","content":"","reasoning_content":"A"}]})"},
+      {R"({"messages":[{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]},
+           {"role":"user","content":[{"type":"document","source":{}}]},
+           {"role":"user","content":"Hi"}]})",
+       R"({"messages":[{"role":"user","content":"Hi"}]})"},
+  };
+  for (const FormCase& c : kCases) expect_chat(Route::kMessages, c.body, c.result);
 }
 
 TEST(MessagesRequest, TheStampOfItsClientIsBlankedAsTheServerDoes) {
@@ -68,10 +130,17 @@ TEST(MessagesRequest, TheStampOfItsClientIsBlankedAsTheServerDoes) {
 }
 
 TEST(MessagesRequest, OtherPartsAreForTheServerAlone) {
-  const Case kCases[] = {
+  const FormCase kCases[] = {
       {R"({"messages":[{"role":"user","content":[{"type":"image","source":{}}]}]})", "images"},
-      {R"({"messages":[{"role":"user","content":[{"type":"tool_result"}]}]})", "template"},
-      {R"({"messages":[{"role":"assistant","content":[{"type":"thinking"}]}]})", "template"},
+      {R"({"messages":[{"role":"user","content":[{"type":"tool_result",
+           "content":[{"type":"text","text":"a"},{"type":"image"}]}]}]})",
+       "images"},
+      {R"({"messages":[{"role":"user","content":[{"type":"tool_result","content":7}]}]})",
+       "template"},
+      {R"({"messages":[{"role":"user","content":[{"type":"tool_result","content":["a"]}]}]})",
+       "template"},
+      {R"({"messages":[{"role":"user","content":[{"type":"mystery","text":"a"}]}]})", "template"},
+      {R"({"messages":[{"role":"assistant","content":[{"type":"tool_use"}]}]})", "template"},
       {R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})", "template"},
       {R"({"messages":[{"role":"user","content":["a"]}]})", "template"},
       {R"({"messages":[{"role":"user","content":7}]})", "template"},
@@ -81,10 +150,14 @@ TEST(MessagesRequest, OtherPartsAreForTheServerAlone) {
       {R"({"messages":[{"role":"user","content":"a"}],"system":7})", "template"},
       {R"({"messages":[{"role":"user","content":"a"}],"system":[{"type":"x"}]})", "template"},
       {R"({"messages":[{"role":"user","content":"a"}],"tools":[{}]})", "template"},
+      {R"({"messages":[{"role":"user","content":"a"}],"tools":[7]})", "template"},
+      {R"({"messages":[{"role":"user","content":"a"}],"tools":{}})", "template"},
+      {R"({"messages":[{"role":"user","content":"a"}],"tools":[{"name":"f","input_schema":null}]})",
+       "template"},
       {R"({"messages":[]})", "no_prompt"},
       {R"({"prompt":"a"})", "no_prompt"},
   };
-  for (const Case& c : kCases) expect_uncached(Route::kMessages, c.body, c.result);
+  for (const FormCase& c : kCases) expect_uncached(Route::kMessages, c.body, c.result);
 }
 
 // The server hands only a few fields on, and id_slot is not among them.
@@ -99,54 +172,6 @@ TEST(MessagesRequest, FieldsThatTheServerDropsDoNotCount) {
   EXPECT_EQ(read_completion_request(Route::kMessages, messages + R"("cache_prompt":true})", false)
                 .uncached,
             "cache_prompt");
-}
-
-TEST(ResponsesRequest, IsAChatOfItsTexts) {
-  const Case kCases[] = {
-      {R"({"input":"Hi","stream":true})", R"({"messages":[{"role":"user","content":"Hi"}]})"},
-      {R"({"model":"m","instructions":"S","input":"Hi","tools":[],"reasoning":{}})",
-       R"({"model":"m","messages":[{"role":"system","content":"S"},
-           {"role":"user","content":"Hi"}]})"},
-      {R"({"instructions":null,"input":"Hi"})",
-       R"({"messages":[{"role":"system","content":""},{"role":"user","content":"Hi"}]})"},
-      {R"({"input":[{"role":"user","content":"Hi"},
-           {"type":"message","role":"assistant","id":"i","status":"completed",
-            "content":[{"type":"output_text","text":"A","annotations":[]}]},
-           {"role":"developer","content":[{"type":"input_text","text":"B"}]}]})",
-       R"({"messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]},
-           {"role":"assistant","content":[{"type":"text","text":"A"}]},
-           {"role":"developer","content":[{"type":"text","text":"B"}]}]})"},
-  };
-  for (const Case& c : kCases) expect_chat(Route::kResponses, c.body, c.result);
-}
-
-TEST(ResponsesRequest, OtherItemsAreForTheServerAlone) {
-  const Case kCases[] = {
-      {R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})", "images"},
-      {R"({"input":[{"role":"user","content":[{"type":"output_text","text":"a"}]}]})", "template"},
-      {R"({"input":[{"type":"function_call","name":"f","arguments":"","call_id":"1"}]})",
-       "template"},
-      {R"({"input":[{"type":"reasoning","summary":[]}]})", "template"},
-      {R"({"input":[{"role":"assistant","content":"a"}]})", "template"},
-      {R"({"input":[{"role":"assistant","type":"message","content":"a"},
-           {"role":"assistant","type":"message","content":"b"}]})",
-       "template"},
-      {R"({"input":[{"role":"user","content":"a","name":"n"}]})", "template"},
-      {R"({"input":[{"role":"tool","content":"a"}]})", "template"},
-      {R"({"input":[{"role":"user","content":7}]})", "template"},
-      {R"({"input":[{"role":"user"}]})", "template"},
-      {R"({"input":["a"]})", "template"},
-      {R"({"input":7})", "template"},
-      {R"({"input":"a","instructions":7})", "template"},
-      {R"({"input":"a","tools":[{}]})", "template"},
-      {R"({"input":"a","previous_response_id":"r"})", "template"},
-      {R"({"input":"a","reasoning":{"effort":"low"}})", "template"},
-      {R"({"input":[]})", "no_prompt"},
-      {"{}", "no_prompt"},
-      {R"({"input":"a","n":2})", "several_prompts"},
-      {R"({"input":"a","cache_prompt":false})", "cache_prompt"},
-  };
-  for (const Case& c : kCases) expect_uncached(Route::kResponses, c.body, c.result);
 }
 
 }  // namespace

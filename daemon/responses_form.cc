@@ -28,9 +28,8 @@ const char* take_content(const Json& content, bool answer, Json* parts) {
   }
   if (!content.is_array()) return kTemplate;
   for (const Json& part : content) {
-    const char* const obstacle = answer
-                                     ? take_text_part(part, {"output_text", "input_text"}, parts)
-                                     : take_text_part(part, {"input_text"}, parts);
+    const char* const obstacle = answer ? take_text_part(part, {"output_text", "input_text"}, parts)
+                                        : take_text_part(part, {"input_text"}, parts);
     if (obstacle != nullptr) return obstacle;
   }
   return nullptr;
@@ -44,7 +43,12 @@ const char* take_message(const Json& item, const std::string& type, Json* messag
   if (!known || content == nullptr) return kTemplate;
   Json parts = Json::array();
   if (const char* const obstacle = take_content(*content, answer, &parts)) return obstacle;
-  if (answer && open_answer(messages) != nullptr) return kTemplate;  // PROBE
+  if (Json* const open = answer ? open_answer(messages) : nullptr) {
+    Json& joined = (*open)["content"];
+    if (!joined.is_array()) joined = Json::array();
+    for (Json& part : parts) joined.push_back(std::move(part));
+    return nullptr;
+  }
   Json message = item;
   message.erase("type");
   message.erase("status");
@@ -65,8 +69,7 @@ const char* take_call(const Json& item, Json* messages) {
     (*answer)["tool_calls"].push_back(std::move(call));
     return nullptr;
   }
-  messages->push_back(
-      {{"role", "assistant"}, {"tool_calls", Json::array({std::move(call)})}});
+  messages->push_back({{"role", "assistant"}, {"tool_calls", Json::array({std::move(call)})}});
   return nullptr;
 }
 
@@ -130,7 +133,9 @@ const char* take_tools(const Json& body, Json* chat) {
   if (!tools->is_array()) return kTemplate;
   Json functions = Json::array();
   for (const Json& tool : *tools) {
-    if (!tool.is_object() || text_of(member(tool, "type")) != "function") return kTemplate;
+    if (!tool.is_object()) return kTemplate;
+    // The server leaves out tools of other types, or refuses the request.
+    if (text_of(member(tool, "type")) != "function") continue;
     Json function = tool;
     function.erase("type");
     if (!function.contains("strict")) function["strict"] = true;
@@ -146,10 +151,6 @@ ChatForm chat_of_responses(const Json& body) {
   const Json* const input = member(body, "input");
   if (input == nullptr || input->empty()) return kNoPrompt;
   if (!text_of(member(body, "previous_response_id")).empty()) return kTemplate;
-  const Json* const reasoning = member(body, "reasoning");
-  // Some servers hand the effort to the template, some do not.
-  if (reasoning != nullptr && reasoning->contains("effort")) return kTemplate;
-
   Json messages = Json::array();
   if (body.contains("instructions")) {
     const Json& instructions = body["instructions"];
@@ -164,6 +165,12 @@ ChatForm chat_of_responses(const Json& body) {
   }
   chat["messages"] = std::move(messages);
   if (const char* const obstacle = take_tools(body, &chat)) return obstacle;
+  // Older servers keep the effort to themselves. That shows only where the template looks at it,
+  // and then in the first slot that is saved.
+  const Json* const reasoning = member(body, "reasoning");
+  if (reasoning != nullptr && reasoning->contains("effort")) {
+    chat["reasoning_effort"] = (*reasoning)["effort"];
+  }
   return chat;
 }
 
