@@ -10,7 +10,7 @@ import time
 import pytest
 
 from scripted_server import ScriptedServer, chunk
-from servers import PATIENCE, free_port, poll
+from servers import PATIENCE, PROGRAM, Kept, free_port, poll
 
 COMPLETION = json.dumps({"prompt": "A", "stream": True}).encode()
 ROUTES = ["/completion", "/v1/anything"]  # One that is looked into, and one that is not.
@@ -25,13 +25,11 @@ def server():
 
 @pytest.fixture(scope="module")
 def kept(server, tmp_path_factory, cache_home):
-    import servers
-
     home, port = tmp_path_factory.mktemp("attached"), free_port()
     (home / "slots").mkdir()
-    command = [servers.PROGRAM, "llama", "--dir", home / "store", "--attach", f"http://127.0.0.1:{server.port}",
+    command = [PROGRAM, "llama", "--dir", home / "store", "--attach", f"http://127.0.0.1:{server.port}",
                "--slot-dir", home / "slots", "--listen", port]
-    kept = servers.Kept(command, home / "log", port, XDG_CACHE_HOME=str(cache_home))
+    kept = Kept(command, home / "log", port, XDG_CACHE_HOME=str(cache_home))
     kept.wait_until_up()
     poll(lambda: kept.stats()["uncached"]["reason"] == "old_server")
     yield kept

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from servers import complete, free_port, is_gone, poll
+from servers import common_options, complete, free_port, is_gone, poll
 
 
 def test_sigterm_ends_both(build, start_kept):
@@ -43,8 +43,6 @@ def test_a_killed_server_ends_kvkeep_with_its_status(build, start_kept):
 
 
 def test_the_port_is_free_again_at_once(any_build, launch, tmp_path):
-    from servers import common_options
-
     port = free_port()
     for _ in range(2):
         kept = launch("--dir", tmp_path / "store", "--", *any_build.command, *common_options(), "--port", port,

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from servers import Q8, complete, completion, said_by, story, tokens_of
+from servers import (
+    PROGRAM, Q8, Kept, common_options, complete, completion, free_port, said_by, story, tokens_of)
 
 CHAT = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4, "temperature": 0}
 IMAGE = {"messages": [{"role": "user", "content": [
@@ -15,13 +16,11 @@ IMAGE = {"messages": [{"role": "user", "content": [
 @pytest.fixture(scope="module")
 def served(builds, tmp_path_factory, cache_home):
     """One kvkeep for all tests that leave nothing behind."""
-    import servers
-
     build = next(found for found in builds.values() if found is not None)
-    home, port = tmp_path_factory.mktemp("served"), servers.free_port()
-    kept = servers.Kept([servers.PROGRAM, "llama", "--dir", home / "store", "--max-size", "1GB", "--",
-                         *build.command, *servers.common_options(), "--port", port],
-                        home / "log", port, XDG_CACHE_HOME=str(cache_home))
+    home, port = tmp_path_factory.mktemp("served"), free_port()
+    kept = Kept([PROGRAM, "llama", "--dir", home / "store", "--max-size", "1GB", "--",
+                 *build.command, *common_options(), "--port", port],
+                home / "log", port, XDG_CACHE_HOME=str(cache_home))
     yield kept.wait_until_ready()
     kept.stop()
 
