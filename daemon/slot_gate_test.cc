@@ -26,6 +26,16 @@ class Gate : public ::testing::Test {
     bool is_answered = false;
   };
 
+  // Those that wait leave, as their coroutines use them.
+  ~Gate() override {
+    for (const auto& guest : guests_) {
+      guest->client.reset();
+      guest->slot.reset();
+    }
+    run_until(io_, [this] { return order_.size() == guests_.size(); });
+    run_ready(io_);
+  }
+
   void open(uint32_t slots) { gate_.emplace(io_.get_executor(), slots); }
   // Number of the guest that asks for a slot.
   size_t ask(std::optional<uint32_t> only = std::nullopt) {
@@ -186,6 +196,33 @@ TEST_F(Gate, TryingTakesAFreeSlotOnly) {
   EXPECT_FALSE(gate_->try_acquire(0).has_value());
   slot.reset();
   EXPECT_TRUE(gate_->try_acquire(0).has_value());
+}
+
+// Takes a slot and keeps it for ever.
+Async<void> stay(SlotGate& gate, Socket socket) {
+  ClientWatch watch(socket);
+  const SlotGate::Choice first = [](std::span<const SlotContent>) { return 0u; };
+  const std::optional<SlotReservation> slot = co_await gate.acquire(std::nullopt, first, watch);
+  net::steady_timer timer(socket.get_executor(), net::steady_timer::time_point::max());
+  ErrorCode ignored;
+  co_await timer.async_wait(into(ignored));
+}
+
+// Coroutines end in any order with their io context: one that waits before one that has the slot.
+TEST(GateAtTheEnd, OutlivesThoseThatWait) {
+  auto io = std::make_unique<net::io_context>(1);
+  SlotGate gate(io->get_executor(), 1);
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<TestClient>(*io));
+    net::co_spawn(*io, stay(gate, clients.back()->other_end()), [](const std::exception_ptr&) {});
+    run_ready(*io);
+  }
+  EXPECT_EQ(gate.waiting(), 3u);
+  clients.clear();
+  io.reset();
+  EXPECT_EQ(gate.waiting(), 0u);
+  EXPECT_FALSE(gate.slots()[0].is_reserved);
 }
 
 TEST(BestSlot, IsTheOneThatHoldsMostOfThePrompt) {
