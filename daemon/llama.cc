@@ -1,5 +1,7 @@
 #include "daemon/llama.h"
 
+#include <fcntl.h>
+
 #include <csignal>
 #include <cstdlib>
 
@@ -29,7 +31,7 @@ std::optional<std::string> variable(const char* name) {
   return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
 }
 
-// An error that ends the program before it serves: "kvkeep: llama: what (what to do)".
+// An error that ends the program before it serves: "kvkeep: what: why (what to do)".
 int fail(Log& log, const std::string& text, int status = kFailedItself) {
   log.log(LogLevel::kError, text);
   return status;
@@ -104,7 +106,8 @@ std::optional<int> Run::open_door(ServerAddress address, const std::string& host
   door_ = std::make_unique<Door>(io_, std::move(address), log_, options_.store);
   door_->public_url = listener_->url();
   if (options_.trace.has_value()) {
-    door_->trace = std::fopen(options_.trace->c_str(), "ae");
+    const int fd = ::open(options_.trace->c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd >= 0) door_->trace = ::fdopen(fd, "a");
     if (door_->trace == nullptr)
       return fail(log_, options_.trace->string() + ": cannot be written");
   }

@@ -43,6 +43,8 @@ constexpr std::array kReasons{
 std::string line_of(const Door& door, const RequestReport& report, double saved) {
   const std::string of = " of " + format_count(report.prompt_tokens) + " tokens ";
   if (!report.looked_up) {
+    // What holds for every request was said once.
+    if (report.reason == door.uncached.reason) return "not cached: " + report.reason;
     return "not cached: " + report.reason + " (" + explain_reason(door, report.reason) + ")";
   }
   if (report.restored_tokens > 0) {
