@@ -4,10 +4,10 @@
 #include <boost/asio/detached.hpp>
 
 #include "daemon/flight.h"
+#include "daemon/requests/timings.h"
 #include "daemon/slot_filling.h"
 #include "daemon/slot_keeping.h"
 #include "daemon/startup.h"
-#include "daemon/timings.h"
 
 namespace kvkeep::daemon {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/completion_request.h"
 #include "daemon/door.h"
-#include "daemon/exchange.h"
+#include "daemon/http/exchange.h"
+#include "daemon/requests/completion_request.h"
 
 namespace kvkeep::daemon {
 

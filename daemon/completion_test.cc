@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "daemon/live_door.h"
+#include "daemon/testing/live_door.h"
 #include "testing/temp_dir.h"
 
 namespace kvkeep::daemon {

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/log.h"
-#include "daemon/prompt_store.h"
-#include "daemon/restore_economics.h"
-#include "daemon/server_api.h"
-#include "daemon/slot_directory.h"
-#include "daemon/slot_gate.h"
-#include "daemon/tally.h"
+#include "daemon/http/server_api.h"
+#include "daemon/report/log.h"
+#include "daemon/report/tally.h"
+#include "daemon/slots/prompt_store.h"
+#include "daemon/slots/restore_economics.h"
+#include "daemon/slots/slot_directory.h"
+#include "daemon/slots/slot_gate.h"
 
 namespace kvkeep::daemon {
 

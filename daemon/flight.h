@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/completion_request.h"
-#include "daemon/prompt_store.h"
 #include "daemon/request_report.h"
-#include "daemon/slot_gate.h"
+#include "daemon/requests/completion_request.h"
+#include "daemon/slots/prompt_store.h"
+#include "daemon/slots/slot_gate.h"
 
 namespace kvkeep::daemon {
 

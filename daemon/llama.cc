@@ -9,15 +9,15 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "daemon/child.h"
-#include "daemon/default_port.h"
 #include "daemon/door.h"
-#include "daemon/listener.h"
-#include "daemon/server_command.h"
+#include "daemon/http/listener.h"
+#include "daemon/report/words.h"
+#include "daemon/server/child.h"
+#include "daemon/server/default_port.h"
+#include "daemon/server/server_command.h"
 #include "daemon/session.h"
 #include "daemon/startup.h"
 #include "daemon/store_size.h"
-#include "daemon/words.h"
 #include "kvkeep/size_string.h"
 
 namespace kvkeep::daemon {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/log.h"
-#include "daemon/prompt_store.h"
+#include "daemon/report/log.h"
+#include "daemon/slots/prompt_store.h"
 
 namespace kvkeep::daemon {
 

@@ -1,7 +1,7 @@
 #include "daemon/pages.h"
 
 #include "daemon/completion.h"
-#include "daemon/pool.h"
+#include "daemon/http/pool.h"
 #include "daemon/request_report.h"
 #include "kvkeep/stats.h"
 #include "kvkeep/version.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "daemon/door.h"
-#include "daemon/exchange.h"
+#include "daemon/http/exchange.h"
 
 namespace kvkeep::daemon {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "daemon/words.h"
+#include "daemon/report/words.h"
 
 namespace kvkeep::daemon {
 namespace {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "daemon/completion_request.h"
 #include "daemon/door.h"
-#include "daemon/exchange.h"
-#include "daemon/timings.h"
+#include "daemon/http/exchange.h"
+#include "daemon/requests/completion_request.h"
+#include "daemon/requests/timings.h"
 
 namespace kvkeep::daemon {
 

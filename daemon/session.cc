@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "daemon/api_key.h"
 #include "daemon/completion.h"
-#include "daemon/exchange.h"
+#include "daemon/http/api_key.h"
+#include "daemon/http/exchange.h"
 #include "daemon/pages.h"
 
 namespace kvkeep::daemon {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "daemon/door.h"
-#include "daemon/http.h"
+#include "daemon/http/http.h"
 
 namespace kvkeep::daemon {
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "daemon/pool.h"
+#include "daemon/http/pool.h"
 
 namespace kvkeep::daemon {
 namespace {

@@ -4,9 +4,9 @@
 // Threads: the io thread; blocks are loaded by Door::restoring.
 #pragma once
 
-#include "daemon/client_watch.h"
 #include "daemon/door.h"
 #include "daemon/flight.h"
+#include "daemon/http/client_watch.h"
 
 namespace kvkeep::daemon {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "daemon/mapped_file.h"
-#include "daemon/pool.h"
+#include "daemon/http/pool.h"
+#include "daemon/slots/mapped_file.h"
 #include "daemon/startup.h"
 
 namespace kvkeep::daemon {

@@ -9,7 +9,7 @@
 
 #include "daemon/door.h"
 #include "daemon/flight.h"
-#include "daemon/timings.h"
+#include "daemon/requests/timings.h"
 
 namespace kvkeep::daemon {
 

@@ -5,11 +5,11 @@
 
 #include "connectors/llama/slot_file.h"
 #include "connectors/llama/slot_tokens.h"
-#include "daemon/mapped_file.h"
-#include "daemon/model_digest.h"
+#include "daemon/http/pool.h"
 #include "daemon/other_builds.h"
-#include "daemon/pool.h"
-#include "daemon/words.h"
+#include "daemon/report/words.h"
+#include "daemon/server/model_digest.h"
+#include "daemon/slots/mapped_file.h"
 #include "kvkeep/size_string.h"
 
 namespace kvkeep::daemon {

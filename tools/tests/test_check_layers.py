@@ -52,6 +52,17 @@ class CheckLayers(TreeTest):
         self.write("daemon/main.cc", '#include "connectors/one/x.h"\n')
         self.assertEqual(self.check()[0], 0)
 
+    def test_folders_of_the_daemon_have_an_order_too(self):
+        self.write("tools/layers.txt", LAYERS + "daemon/http:\ndaemon/slots: daemon/http\n")
+        self.write("daemon/door.h", '#include "daemon/slots/gate.h"\n')
+        self.write("daemon/slots/gate.h", '#include "daemon/http/http.h"\n#include "daemon/slots/file.h"\n')
+        self.write("daemon/http/http_test.cc", '#include "daemon/testing/fake.h"\n')
+        self.assertEqual(self.check()[0], 0)
+        for wrong in ("daemon/slots/gate.h", "daemon/door.h", "daemon/testing/fake.h"):
+            with self.subTest(wrong):
+                self.write("daemon/http/http.h", f'#include "{wrong}"\n')
+                self.assertEqual(self.check()[0], 1)
+
     def test_unlisted_folder_fails(self):
         self.write("src/extra/x.cc")
         self.assertEqual(self.check()[0], 1)

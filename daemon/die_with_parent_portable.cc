@@ -1,7 +1,0 @@
-#include "daemon/child.h"
-
-namespace kvkeep::daemon {
-
-void die_with_parent(pid_t) {}
-
-}  // namespace kvkeep::daemon
