@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 WALKS ?= 3000
 
-.PHONY: build help demo test test-mlx test-browser test-llama sanitize fuzz bench property mutants lint format wheel install uninstall clean
+.PHONY: build help demo test test-mlx test-browser test-llama sanitize fuzz bench bench-llama property mutants lint format wheel install uninstall clean
 
 build: ## the library, optimised and without assertions, in build/release
 	@tools/install-deps build
@@ -56,6 +56,12 @@ bench: ## what kvkeep costs, beside baselines; BENCH_DIR names the drive, BENCH_
 	@build/bench/bench/kvkeep_bench $(BENCH_DIR) $(BENCH_ARGS)
 	@.venv/bin/python bench/against_safetensors.py $(BENCH_DIR)
 	@.venv/bin/python bench/fetch_for_mlx.py $(BENCH_DIR)
+
+bench-llama: ## what kvkeep llama costs before a real llama-server, and what a restore costs
+	@tools/install-deps build python llama
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release --target kvkeep_cli
+	@.venv/bin/python bench/llama_server.py build/release/program/kvkeep
 
 property: ## the random walks over everything, WALKS (3000) times
 	@tools/install-deps build test

