@@ -14,7 +14,6 @@ namespace {
 bool is_worth_saving(const Door& door, const Flight& flight,
                      const std::optional<Timings>& timings) {
   const uint64_t block = flight.store->settings().block_size;
-  if (flight.store->is_whole()) return flight.tokens.size() >= block;
   uint64_t tokens = flight.tokens.size();
   if (timings.has_value()) {
     tokens = timings->cache_n + timings->prompt_n + timings->predicted_n;
@@ -25,6 +24,7 @@ bool is_worth_saving(const Door& door, const Flight& flight,
   } else if (door.context_shift) {
     return false;
   }
+  if (flight.store->is_whole()) return flight.tokens.size() >= block;
   return tokens / block > flight.stored_tokens / block;
 }
 
