@@ -121,19 +121,19 @@ std::optional<uint32_t> wanted_slot(const Door& door, const Flight& flight) {
 
 Async<void> fill_slot(Door& door, Flight& flight, ClientWatch& watch) {
   std::optional<PrefixMatch> match;
-  const SlotGate::Choice choose = [&](std::span<const SlotContent> slots) {
+  const auto look_up = [&] {
     Result<PrefixMatch> found = flight.store->match(flight.tokens, flight.request.salt);
     if (found.ok()) match = *std::move(found);
+  };
+  const SlotGate::Choice choose = [&](std::span<const SlotContent> slots) {
+    look_up();
     return best_slot(slots, flight.tokens, match.has_value() ? match->tokens : 0);
   };
   const std::optional<uint32_t> only = wanted_slot(door, flight);
   std::optional<SlotReservation> slot = co_await door.gate->acquire(only, choose, watch);
   if (!slot.has_value()) co_return;
   flight.slot.emplace(*std::move(slot));
-  if (!match.has_value()) {
-    Result<PrefixMatch> found = flight.store->match(flight.tokens, flight.request.salt);
-    if (found.ok()) match = *std::move(found);
-  }
+  if (only.has_value()) look_up();  // It was not asked to choose.
   const SlotContent& content = flight.slot->content();
   flight.held = content.tokens;
   RequestReport& report = flight.report;

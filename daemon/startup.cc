@@ -240,10 +240,8 @@ Async<void> tell_other_builds(Door& door) {
 
 Async<void> open_store(Door& door, ServerIdentity identity) {
   const uint64_t tokens = std::max<uint64_t>(door.props.slot_tokens, 1);
-  const uint64_t slot_file = identity.whole.has_value()
-                                 ? identity.whole->first_token + tokens * identity.whole->per_token
-                                 : llama::slot_file_bytes(identity.layout, tokens);
-  const Result<std::string> placed = door.directory->place(slot_file, door.settings.dir);
+  const Result<std::string> placed =
+      door.directory->place(slot_file_bytes(identity, tokens), door.settings.dir);
   if (!placed.ok()) {
     door.stop_caching("slot_dir", "no place for slot files: " + placed.status().message());
     co_return;

@@ -4,7 +4,7 @@
 // llama-server takes it for as well.
 //
 //   ClientWatch watch(socket);
-//   auto closing = watch.on_gone([&] { server.close(); });
+//   const WhileWatching closing(watch, [&] { server.close(); });
 //   co_await …;
 //   if (watch.is_gone()) co_return;
 //

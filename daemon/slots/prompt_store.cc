@@ -62,9 +62,9 @@ Status PromptStore::open_prefixes() {
   return Status();
 }
 
-uint64_t PromptStore::file_bytes(uint64_t tokens) const {
-  if (!is_whole()) return llama::slot_file_bytes(identity_.layout, tokens);
-  return identity_.whole->first_token + tokens * identity_.whole->per_token;
+uint64_t slot_file_bytes(const ServerIdentity& identity, uint64_t tokens) {
+  if (!identity.whole.has_value()) return llama::slot_file_bytes(identity.layout, tokens);
+  return identity.whole->first_token + tokens * identity.whole->per_token;
 }
 
 Result<SavedSlot> PromptStore::read(std::shared_ptr<MappedFile> file) const {
@@ -114,7 +114,6 @@ Result<uint64_t> PromptStore::fill(llama::SlotWriter& writer, const PrefixMatch&
       if (tokens >= done.tokens) break;
       const uint64_t used = std::min<uint64_t>(block->info.token_count, done.tokens - tokens);
       KVKEEP_TRY(writer.put(tokens, *block, used));
-      if (block->source == Source::kDisk) ++done.blocks_on_disk;
       tokens += used;
     }
   }
@@ -125,11 +124,11 @@ Result<uint64_t> PromptStore::fill(llama::SlotWriter& writer, const PrefixMatch&
 Result<uint64_t> PromptStore::put_together(const PrefixMatch& match,
                                            std::span<const uint32_t> tokens, uint32_t slot,
                                            std::span<std::byte> memory, Assembled& done) {
-  Result<llama::SlotWriter> writer =
-      llama::SlotWriter::begin(identity_.layout, slot, tokens.first(done.tokens), memory);
-  if (!writer.ok()) return writer.status();
-  const Result<uint64_t> filled = fill(*writer, match, done);
-  if (filled.ok() && *filled == done.tokens) KVKEEP_TRY(writer->finish());
+  KVKEEP_TRY_ASSIGN(
+      llama::SlotWriter writer,
+      llama::SlotWriter::begin(identity_.layout, slot, tokens.first(done.tokens), memory));
+  KVKEEP_TRY_ASSIGN(const uint64_t filled, fill(writer, match, done));
+  if (filled == done.tokens) KVKEEP_TRY(writer.finish());
   return filled;
 }
 
@@ -182,7 +181,6 @@ Result<Assembled> PromptStore::assemble(const PrefixMatch& match, std::span<cons
   // to begin again with fewer.
   while (done.tokens > 0 && done.bytes == 0) {
     done.bytes = llama::slot_file_bytes(identity_.layout, done.tokens);
-    done.blocks_on_disk = 0;
     KVKEEP_TRY(write_file(match, tokens, slot, file, done));
   }
   return done;

@@ -1,7 +1,7 @@
 // PromptStore: the prompts of one server in a store on disk, in and out as slot files.
 //
 // Threads:  any thread.
-// Blocking: match() and why() look at memory only; assemble(), keep() and close() read and write.
+// Blocking: match() looks at memory only; assemble(), keep() and close() read and write.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,9 @@ struct ServerIdentity {
   std::optional<WholeForm> whole{};           // Slots are kept whole (whole_slots.h).
 };
 
+// Of a slot file with so many tokens, in bytes; of whole slots about.
+uint64_t slot_file_bytes(const ServerIdentity& identity, uint64_t tokens);
+
 // A slot file that the server has saved.
 struct SavedSlot {
   std::vector<uint32_t> tokens{};
@@ -61,7 +64,6 @@ struct SavedSlot {
 struct Assembled {
   uint64_t tokens = 0;              // That the file holds; 0: there is no file.
   uint64_t bytes = 0;               // Of the file.
-  uint64_t blocks_on_disk = 0;      // Of the blocks, those that were read from disk.
   std::optional<MissReason> end{};  // Why they are fewer than matched.
 };
 
@@ -86,8 +88,7 @@ class PromptStore {
   Result<StoreReport> keep(const SavedSlot& slot, const std::string& salt);
 
   bool is_whole() const { return identity_.whole.has_value(); }
-  // Of a slot file with so many tokens; of whole slots about.
-  uint64_t file_bytes(uint64_t tokens) const;
+  uint64_t file_bytes(uint64_t tokens) const { return slot_file_bytes(identity_, tokens); }
 
   const ServerIdentity& identity() const { return identity_; }
   const StoreSettings& settings() const { return settings_; }
@@ -116,8 +117,8 @@ class PromptStore {
   std::unique_ptr<PrefixCache> prefixes_;  // Null if slots are kept whole.
   std::optional<WholeSlots> whole_{};
   std::mutex assembling_;
-  std::vector<std::byte>
-      memory_;  // Of the file that is put together; kept, since new memory is slow.
+  // Of the file that is put together; kept, since new memory is slow.
+  std::vector<std::byte> memory_;
 };
 
 }  // namespace kvkeep::daemon
