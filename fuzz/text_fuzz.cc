@@ -1,6 +1,7 @@
-// Texts that come from people and from files: a size is refused or printable, a signature is
-// refused or means the same after it was written again.
+// Texts that come from people and from files: a size or a signature is refused, or means the same
+// after it was written again.
 #include <cstdlib>
+#include <string>
 
 #include "hash/signature.h"
 #include "kvkeep/size_string.h"
@@ -8,9 +9,15 @@
 namespace kvkeep {
 namespace {
 
+// Two decimals round up: from here on a size is printed as 2^63 bytes, which is no size.
+constexpr uint64_t kPrintedTooLarge = (uint64_t{1} << 63) - (uint64_t{1} << 40) / 100;
+
 void check_size(std::string_view text) {
   const Result<uint64_t> size = parse_size(text);
-  if (size.ok() && !parse_size(format_bytes(*size)).ok()) std::abort();
+  if (!size.ok()) return;
+  const Result<uint64_t> again = parse_size(std::to_string(*size));
+  if (!again.ok() || *again != *size) std::abort();
+  if (*size < kPrintedTooLarge && !parse_size(format_bytes(*size)).ok()) std::abort();
 }
 
 void check_signature(std::string_view text) {

@@ -62,6 +62,7 @@ TEST(FormatBytes, UsesTheLargestFittingUnit) {
   EXPECT_EQ(format_bytes(1048576), "1.00MB");
   EXPECT_EQ(format_bytes(10ull << 30), "10.00GB");
   EXPECT_EQ(format_bytes(3ull << 40), "3.00TB");
+  EXPECT_EQ(format_bytes(9223372036854775807u), "8388608.00TB") << "rounded, and no size any more";
 }
 
 }  // namespace
