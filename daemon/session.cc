@@ -111,10 +111,10 @@ Async<bool> serve_own_page(Door& door, ClientConnection& client, RequestParser& 
 }
 
 Async<bool> serve_request(Door& door, ClientConnection& client, RequestParser& parser) {
-  ++door.tally.requests;
   const RequestHead head = parser.get().base();
   std::string path = path_of(door, head);
   if (is_own_page(path)) co_return co_await serve_own_page(door, client, parser, std::move(path));
+  ++door.tally.requests;
   const std::string method = text_of(head.method_string());
   const Route route = route_of(method, path);
   if (route == Route::kNone || !has_api_key(head, door.api_keys)) {

@@ -8,6 +8,7 @@
 #include "daemon/http/pool.h"
 #include "daemon/other_builds.h"
 #include "daemon/report/words.h"
+#include "daemon/server/long_rope.h"
 #include "daemon/server/model_digest.h"
 #include "daemon/slots/mapped_file.h"
 #include "kvkeep/size_string.h"
@@ -201,15 +202,16 @@ Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& setting
   if (!form.value.has_value()) co_return found;
 
   door.uncached = {"digesting", "the model file is still being read to tell it from others"};
-  std::filesystem::path model = settings.model.value_or(door.props.model_path);
-  Found<std::string> digest =
-      co_await digest_of(door, std::move(model), settings.digest_book, stopping);
+  const std::filesystem::path model = settings.model.value_or(door.props.model_path);
+  Found<std::string> digest = co_await digest_of(door, model, settings.digest_book, stopping);
   found.obstacle = digest.obstacle;
   if (!digest.value.has_value()) co_return found;
   Found<std::map<std::string, std::string>> adapters =
       co_await adapter_fields(door, settings, stopping);
   found.obstacle = adapters.obstacle;
   if (!adapters.value.has_value()) co_return found;
+  const bool long_rope =
+      co_await on_pool(door.keeping, [&] { return has_long_rope(model_parts(model)); });
 
   ServerIdentity identity;
   identity.model_name = name_of_model(door.props);
@@ -219,6 +221,7 @@ Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& setting
   identity.fields.insert(adapters.value->begin(), adapters.value->end());
   identity.fields.insert(settings.state_fields.begin(), settings.state_fields.end());
   identity.fields["model_digest"] = *digest.value;
+  if (long_rope) identity.fields["slot_tokens"] = std::to_string(door.props.slot_tokens);
   identity.fields["build"] = door.props.build;
   found.value = std::move(identity);
   co_return found;
