@@ -1,8 +1,6 @@
 #include "daemon/completion.h"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
+#include "daemon/background.h"
 #include "daemon/flight.h"
 #include "daemon/requests/timings.h"
 #include "daemon/slot_filling.h"
@@ -117,7 +115,7 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
     if (!asked) {
       flight.slot->set_tokens(std::move(flight.held));
     } else if (answered && flight.store != nullptr && flight.may_store && door.is_ready()) {
-      net::co_spawn(door.io, keep_slot(door, std::move(flight), timings), net::detached);
+      start(door.io, door.log, "storing a prompt", keep_slot(door, std::move(flight), timings));
     } else {
       flight.slot->set_tokens(known_content(flight, timings));
     }

@@ -5,10 +5,9 @@
 #include <csignal>
 #include <cstdlib>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "daemon/background.h"
 #include "daemon/door.h"
 #include "daemon/http/listener.h"
 #include "daemon/report/words.h"
@@ -200,7 +199,7 @@ Async<void> Run::wait_for_signal() {
   ErrorCode error;
   const int first = co_await signals_.async_wait(into(error));
   if (error) co_return;
-  net::co_spawn(io_, stop(first), net::detached);
+  start(io_, log_, "stopping", stop(first));
   co_await signals_.async_wait(into(error));
   if (!error && child_ != nullptr) child_->signal(SIGKILL);  // Somebody is in a hurry.
 }
@@ -245,13 +244,13 @@ void Run::say_goodbye() {
 int Run::serve() {
   greet();
   Door& door = *door_;
-  net::co_spawn(io_, bring_up(door, startup_, stopping_), net::detached);
-  net::co_spawn(io_, wait_for_signal(), net::detached);
-  if (child_ != nullptr) net::co_spawn(io_, wait_for_child(), net::detached);
+  start(io_, log_, "preparing to keep prompts", bring_up(door, startup_, stopping_));
+  start(io_, log_, "waiting for signals", wait_for_signal());
+  if (child_ != nullptr) start(io_, log_, "waiting for llama-server", wait_for_child());
   const auto serve_one = [&door](Socket socket) {
-    net::co_spawn(door.io, serve_client(door, std::move(socket)), net::detached);
+    start(door.io, door.log, "a connection", serve_client(door, std::move(socket)));
   };
-  net::co_spawn(io_, listener_->accept(serve_one), net::detached);
+  start(io_, log_, "taking connections", listener_->accept(serve_one));
   io_.run();
   door.settling.reset();
   door.restoring.join();

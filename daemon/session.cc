@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "daemon/background.h"
 #include "daemon/completion.h"
 #include "daemon/http/api_key.h"
 #include "daemon/http/exchange.h"
@@ -162,9 +163,8 @@ Async<void> serve_client(Door& door, Socket socket) {
       if (!left) co_await refuse(client, error);
       break;
     }
-    ++door.requests_running;
+    const Running running(door.requests_running);
     again = co_await serve_request(door, client, parser);
-    --door.requests_running;
   }
   ErrorCode ignored;
   client.socket.shutdown(Socket::shutdown_send, ignored);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/background.h"
 #include "daemon/http/pool.h"
 #include "daemon/slots/mapped_file.h"
 #include "daemon/startup.h"
@@ -124,9 +125,8 @@ std::vector<uint32_t> known_content(const Flight& flight, const std::optional<Ti
 }
 
 Async<void> keep_slot(Door& door, Flight flight, std::optional<Timings> timings) {
-  ++door.saves_running;
+  const Running running(door.saves_running);
   co_await keep(door, std::move(flight), timings);
-  --door.saves_running;
 }
 
 }  // namespace kvkeep::daemon

@@ -1,10 +1,8 @@
 #include "daemon/startup.h"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include "connectors/llama/slot_file.h"
 #include "connectors/llama/slot_tokens.h"
+#include "daemon/background.h"
 #include "daemon/http/pool.h"
 #include "daemon/other_builds.h"
 #include "daemon/report/words.h"
@@ -310,7 +308,7 @@ Async<void> bring_up(Door& door, StartupSettings settings, const std::atomic<boo
     if (healthy) break;
     co_await pause();
   }
-  net::co_spawn(door.io, settle_soon(door), net::detached);
+  start(door.io, door.log, "settling", settle_soon(door));
   co_await look_at_server(door, settings, stopping);
   door.settle();
   if (door.is_ready()) co_await tell_other_builds(door);
