@@ -81,7 +81,7 @@ Async<Result<std::vector<uint32_t>>> tokens_of(ServerApi& api, const CompletionR
 
 Async<bool> serve_completion(Door& door, ClientConnection& client, const RequestHead& head,
                              std::string body, Route route) {
-  ClientWatch watch(client.socket);
+  ClientWatch watch(client.stream.socket());
   Flight flight;
   flight.request = read_completion_request(route, body, door.cache_prompt);
   flight.report.route = route;
@@ -98,10 +98,12 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
     if (flight.slot.has_value() && flight.request.honours_id_slot) {
       body = with_slot(body, flight.slot->slot());
     }
-    const Status sent = co_await exchange.send(head, std::move(body), nullptr, nullptr);
+    const Status sent = co_await exchange.send(head, std::move(body), watch);
     if (sent.ok()) {
       const Headers headers = headers_of(flight.report);
       result = co_await exchange.answer(client, head, headers, watch);
+    } else if (exchange.client_left()) {
+      result.end = ExchangeResult::End::kClientLeft;
     } else {
       result.end = ExchangeResult::End::kServerFailed;
       result.error = sent.message();

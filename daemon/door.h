@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/http/exchange.h"
 #include "daemon/http/server_api.h"
 #include "daemon/report/log.h"
 #include "daemon/report/tally.h"
@@ -46,7 +47,8 @@ struct Door {
   std::string public_url{};             // Where clients reach kvkeep.
   std::vector<std::string> api_keys{};  // That clients must have one of; empty: none is needed.
   bool cache_prompt = true;             // What the server does where a request does not say.
-  bool context_shift = false;           // The server may move the tokens of a full slot.
+  std::chrono::milliseconds client_patience = kPatience;
+  bool context_shift = false;  // The server may move the tokens of a full slot.
 
   // Whether it is known if prompts are kept. Requests wait for that for a moment, so that the first
   // one after a restart finds what is stored.

@@ -63,14 +63,14 @@ Async<bool> pass_through(Door& door, ClientConnection& client, RequestParser& pa
                          std::string body, Headers headers) {
   const RequestHead head = parser.get().base();
   Exchange exchange(door.api.address());
-  const Status sent = co_await exchange.send(head, std::move(body), &client, &parser);
+  const Status sent = co_await exchange.send_on(head, std::move(body), client, parser);
   if (exchange.client_left()) {
     ++door.tally.client_left;
     co_return false;
   }
   ExchangeResult result;
   if (sent.ok()) {
-    ClientWatch watch(client.socket);
+    ClientWatch watch(client.stream.socket());
     result = co_await exchange.answer(client, head, headers, watch);
     if (watch.is_gone()) co_return false;
   } else {
@@ -149,17 +149,19 @@ Async<void> refuse(ClientConnection& client, const ErrorCode& error) {
 }  // namespace
 
 Async<void> serve_client(Door& door, Socket socket) {
-  ClientConnection client(std::move(socket));
+  ClientConnection client(std::move(socket), door.client_patience);
   for (bool again = true; again;) {
     RequestParser parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(UINT64_MAX);
     ErrorCode error;
-    co_await http::async_read_header(client.socket, client.buffer, parser, into(error));
+    client.begin_to_wait();
+    co_await http::async_read_header(client.stream, client.buffer, parser, into(error));
     if (error) {
-      const bool left =
-          error == http::error::end_of_stream || error == http::error::partial_message ||
-          error.category() == boost::system::system_category() || error == net::error::eof;
+      const bool left = error == http::error::end_of_stream ||
+                        error == http::error::partial_message || error == beast::error::timeout ||
+                        error.category() == boost::system::system_category() ||
+                        error == net::error::eof;
       if (!left) co_await refuse(client, error);
       break;
     }
@@ -167,7 +169,7 @@ Async<void> serve_client(Door& door, Socket socket) {
     again = co_await serve_request(door, client, parser);
   }
   ErrorCode ignored;
-  client.socket.shutdown(Socket::shutdown_send, ignored);
+  client.stream.socket().shutdown(Socket::shutdown_send, ignored);
 }
 
 }  // namespace kvkeep::daemon

@@ -52,6 +52,19 @@ void keep_tail(std::string& tail, const char* data, size_t size) {
   if (tail.size() > 4 * Exchange::kTailBytes) tail.erase(0, tail.size() - Exchange::kTailBytes);
 }
 
+// Without the length of its body.
+template <class Body>
+http::request<Body> head_for_server(const RequestHead& head) {
+  http::request<Body> out;
+  out.method_string(head.method_string());
+  out.target(head.target());
+  out.version(11);
+  copy_headers(head, out);
+  out.erase(http::field::content_length);
+  out.set(http::field::connection, "close");
+  return out;
+}
+
 http::response<http::buffer_body> head_for_client(
     const http::response_parser<http::buffer_body>& from, const RequestHead& request,
     const Headers& added) {
@@ -75,14 +88,16 @@ Async<Result<std::string>> read_piece(ClientConnection& client, RequestParser& p
   if (beast::iequals(message[http::field::expect], "100-continue")) {
     message.erase(http::field::expect);
     constexpr std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
-    co_await net::async_write(client.socket, net::buffer(go_on), into(error));
+    client.begin_to_wait();
+    co_await net::async_write(client.stream, net::buffer(go_on), into(error));
   }
   std::string piece;
   while (!error && piece.empty() && !parser.is_done()) {
     piece.resize(kPiece);
     message.body().data = piece.data();
     message.body().size = piece.size();
-    co_await http::async_read_some(client.socket, client.buffer, parser, into(error));
+    client.begin_to_wait();
+    co_await http::async_read_some(client.stream, client.buffer, parser, into(error));
     if (error == http::error::need_buffer) error = {};
     piece.resize(kPiece - message.body().size);
   }
@@ -90,49 +105,58 @@ Async<Result<std::string>> read_piece(ClientConnection& client, RequestParser& p
   co_return piece;
 }
 
-Async<Status> Exchange::send(const RequestHead& head, std::string body, ClientConnection* client,
-                             RequestParser* rest) {
+Async<Status> Exchange::connect() {
   Result<Socket> connected = co_await connect_to(address_);
   if (!connected.ok()) co_return connected.status();
   server_.emplace(*std::move(connected));
+  co_return Status();
+}
 
-  http::request<http::buffer_body> out;
-  out.method_string(head.method_string());
-  out.target(head.target());
-  out.version(11);
-  copy_headers(head, out);
-  out.set(http::field::connection, "close");
-  const bool streamed = rest != nullptr && !rest->is_done();
-  if (!streamed) {
-    out.erase(http::field::content_length);
-    if (!body.empty() || head.count(http::field::content_length) > 0) {
-      out.content_length(body.size());
-    }
-  } else if (!rest->content_length().has_value()) {
+// In both: a server that answers early stops reading; its answer is still worth having.
+Async<Status> Exchange::send(const RequestHead& head, std::string body, ClientWatch& watch) {
+  const Status connected = co_await connect();
+  if (!connected.ok()) co_return connected;
+  const WhileWatching closing(watch, [this] {
+    ErrorCode ignored;
+    server_->close(ignored);
+  });
+  auto out = head_for_server<http::string_body>(head);
+  if (!body.empty() || head.count(http::field::content_length) > 0) out.content_length(body.size());
+  out.body() = std::move(body);
+  ErrorCode error;
+  co_await http::async_write(*server_, out, into(error));
+  client_left_ = watch.is_gone();
+  co_return client_left_ ? Status(Code::kUnavailable, "the client has left") : Status();
+}
+
+Async<Status> Exchange::send_on(const RequestHead& head, std::string beginning,
+                                ClientConnection& client, RequestParser& rest) {
+  const Status connected = co_await connect();
+  if (!connected.ok()) co_return connected;
+  auto out = head_for_server<http::buffer_body>(head);
+  bool more = !rest.is_done();
+  const uint64_t length = more ? rest.content_length().value_or(0) : beginning.size();
+  if (more && !rest.content_length().has_value()) {
     out.chunked(true);
+  } else if (length > 0 || head.count(http::field::content_length) > 0) {
+    out.content_length(length);
   }
   http::request_serializer<http::buffer_body> to(out);
-  const auto offer = [&out](std::string& piece, bool more) {
-    out.body().data = piece.empty() ? nullptr : piece.data();
-    out.body().size = piece.size();
-    out.body().more = more;
-  };
   ErrorCode error;
-  std::string piece = std::move(body);
-  bool more = streamed;
-  for (;;) {
+  for (std::string piece = std::move(beginning);;) {
     if (!piece.empty() || !more) {
-      offer(piece, more);
+      out.body().data = piece.empty() ? nullptr : piece.data();
+      out.body().size = piece.size();
+      out.body().more = more;
       co_await http::async_write(*server_, to, into(error));
       if (error == http::error::need_buffer) error = {};
-      // A server that answers early stops reading; its answer is still worth having.
       if (error || !more) break;
     }
-    Result<std::string> next = co_await read_piece(*client, *rest);
+    Result<std::string> next = co_await read_piece(client, rest);
     client_left_ = !next.ok();
     if (client_left_) co_return next.status();
     piece = *std::move(next);
-    more = !piece.empty() && !rest->is_done();
+    more = !piece.empty() && !rest.is_done();
   }
   co_return Status();
 }
@@ -163,7 +187,8 @@ Async<ErrorCode> Exchange::pass_body(ClientConnection& client,
     out.body().data = got > 0 ? piece.data() : nullptr;
     out.body().size = got;
     out.body().more = !from.is_done();
-    co_await http::async_write(client.socket, to, into(error));
+    client.begin_to_wait();
+    co_await http::async_write(client.stream, to, into(error));
     if (error == http::error::need_buffer) error = {};
     if (error) {
       result.end = ExchangeResult::End::kClientLeft;
@@ -179,7 +204,7 @@ Async<ExchangeResult> Exchange::answer(ClientConnection& client, const RequestHe
   const WhileWatching watching(watch, [this, &client] {
     ErrorCode ignored;
     server_->close(ignored);
-    client.socket.cancel(ignored);  // It may have stopped reading long before.
+    client.stream.socket().cancel(ignored);  // It may have stopped reading long before.
   });
   http::response_parser<http::buffer_body> from;
   from.body_limit(UINT64_MAX);
@@ -205,7 +230,8 @@ Async<ExchangeResult> Exchange::answer(ClientConnection& client, const RequestHe
     out.body().data = nullptr;
     out.body().more = true;
   }
-  co_await http::async_write_header(client.socket, to, into(error));
+  client.begin_to_wait();
+  co_await http::async_write_header(client.stream, to, into(error));
   if (error) {
     result.end = ExchangeResult::End::kClientLeft;
   } else if (head.method() != http::verb::head) {
@@ -231,12 +257,13 @@ Async<bool> send_own(ClientConnection& client, const RequestHead& head, OwnAnswe
   out.body() = std::move(answer.body);
   out.prepare_payload();
   ErrorCode error;
+  client.begin_to_wait();
   if (head.method() == http::verb::head) {
     http::response_serializer<http::string_body> to(out);
     to.split(true);
-    co_await http::async_write_header(client.socket, to, into(error));
+    co_await http::async_write_header(client.stream, to, into(error));
   } else {
-    co_await http::async_write(client.socket, out, into(error));
+    co_await http::async_write(client.stream, out, into(error));
   }
   co_return !error && keep_alive;
 }

@@ -6,6 +6,7 @@
 // Threads: the io thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,10 +19,19 @@
 
 namespace kvkeep::daemon {
 
+// A client that takes nothing, or sends nothing, for so long is as good as gone: llama-server's own
+// limit.
+constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(10);
+
 struct ClientConnection {
-  explicit ClientConnection(Socket connected) : socket(std::move(connected)) {}
-  Socket socket;
+  explicit ClientConnection(Socket connected, std::chrono::milliseconds patience_ = kPatience)
+      : stream(std::move(connected)), patience(patience_) {}
+  // For the reads, or the writes, that come next.
+  void begin_to_wait() { stream.expires_after(patience); }
+
+  Stream stream;
   beast::flat_buffer buffer{};
+  const std::chrono::milliseconds patience;
 };
 
 using RequestParser = http::request_parser<http::buffer_body>;
@@ -47,10 +57,12 @@ class Exchange {
 
   explicit Exchange(const ServerAddress& address) : address_(address) {}
 
-  // Sends the head, `body`, and then what is left in `rest`, if that is given.
-  Async<Status> send(const RequestHead& head, std::string body, ClientConnection* client,
-                     RequestParser* rest);
-  // Whether send() failed because of the client, not of the server.
+  // Sends the head and the whole body, unless the client leaves first.
+  Async<Status> send(const RequestHead& head, std::string body, ClientWatch& watch);
+  // Sends the head, the beginning of the body, and then what is left of it, as it comes.
+  Async<Status> send_on(const RequestHead& head, std::string beginning, ClientConnection& client,
+                        RequestParser& rest);
+  // Whether they failed because of the client, not of the server.
   bool client_left() const { return client_left_; }
   // Passes the answer on, with these headers added. Where the server fails before it has answered
   // at all, nothing is sent to the client.
@@ -58,6 +70,7 @@ class Exchange {
                                const Headers& added, ClientWatch& watch);
 
  private:
+  Async<Status> connect();
   Async<ErrorCode> pass_body(ClientConnection& client,
                              http::response_parser<http::buffer_body>& from,
                              http::response<http::buffer_body>& out,

@@ -282,6 +282,17 @@ TEST_F(PassThrough, AClientThatStoppedReadingAndLeavesIsLetGo) {
   EXPECT_TRUE(until([&] { return live_.door().requests_running == 0; }));
 }
 
+TEST_F(PassThrough, AClientThatAsksNothingIsClosed) {
+  live_.door().client_patience = std::chrono::milliseconds(1);
+  client_ = live_.connect();
+  expect_closed();
+  client_ = live_.connect();
+  client_->send("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf");
+  expect_closed();
+  EXPECT_EQ(client_->received(), "");
+  EXPECT_EQ(live_.door().requests_running, 0u);
+}
+
 TEST_F(PassThrough, WhatIsNoRequestIsRefused) {
   client_ = live_.connect();
   client_->send("HELLO\r\n\r\n");

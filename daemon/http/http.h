@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
@@ -30,6 +31,8 @@ using Async = net::awaitable<T>;
 using ErrorCode = beast::error_code;
 // A connection to a client or to the server, TCP or Unix.
 using Socket = net::generic::stream_protocol::socket;
+// The same with time limits: what takes longer than expires_after() ends with an error.
+using Stream = beast::basic_stream<net::generic::stream_protocol>;
 
 // co_await x.async_…(…, into(error)): the error goes into `error` and is not thrown.
 inline auto into(ErrorCode& error) { return net::redirect_error(net::use_awaitable, error); }

@@ -1,13 +1,13 @@
 #include "daemon/http/server_api.h"
 
 #include <algorithm>
-#include <boost/beast/core/tcp_stream.hpp>
 
 namespace kvkeep::daemon {
 namespace {
 
 using Json = nlohmann::json;
 
+constexpr auto kConnect = std::chrono::seconds(10);
 constexpr auto kShort = std::chrono::seconds(60);
 // Work of a slot that is under way comes first, and that may be a long prefill.
 constexpr auto kLong = std::chrono::seconds(600);
@@ -47,28 +47,27 @@ Status unavailable(const ServerAddress& address, const std::string& why) {
 Async<Result<Socket>> connect_to(const ServerAddress& address) {
   const net::any_io_executor io = co_await net::this_coro::executor;
   ErrorCode error;
+  std::vector<net::ip::tcp::endpoint> endpoints;
   const net::ip::address numeric = net::ip::make_address(address.host, error);
-  Socket socket(io);
   if (!error) {
-    const net::ip::tcp::endpoint endpoint(numeric, address.port);
-    co_await socket.async_connect(endpoint, into(error));
-    if (error) co_return unavailable(address, error.message());
+    endpoints.emplace_back(numeric, address.port);
   } else {
     net::ip::tcp::resolver resolver(io);
     const std::string port = std::to_string(address.port);
     const auto found = co_await resolver.async_resolve(address.host, port, into(error));
-    if (error) co_return unavailable(address, error.message());
-    error = net::error::host_not_found;
-    for (const auto& entry : found) {
-      socket = Socket(io);
-      co_await socket.async_connect(entry.endpoint(), into(error));
-      if (!error) break;
-    }
-    if (error) co_return unavailable(address, error.message());
+    for (const auto& entry : found) endpoints.push_back(entry.endpoint());
   }
-  const net::ip::tcp::no_delay at_once(true);
-  socket.set_option(at_once, error);
-  co_return std::move(socket);
+  for (const net::ip::tcp::endpoint& endpoint : endpoints) {
+    Stream stream(io);
+    stream.expires_after(kConnect);
+    co_await stream.async_connect(Stream::endpoint_type(endpoint), into(error));
+    if (error) continue;
+    Socket socket = stream.release_socket();
+    const net::ip::tcp::no_delay at_once(true);
+    socket.set_option(at_once, error);
+    co_return std::move(socket);
+  }
+  co_return unavailable(address, error.message());
 }
 
 ServerApi::ServerApi(net::any_io_executor io, ServerAddress address)
@@ -78,7 +77,7 @@ Async<Result<Json>> ServerApi::call(http::verb verb, std::string path, std::stri
                                     std::chrono::seconds limit) {
   Result<Socket> socket = co_await connect_to(address_);
   if (!socket.ok()) co_return socket.status();
-  beast::basic_stream<net::generic::stream_protocol> stream(*std::move(socket));
+  Stream stream(*std::move(socket));
   stream.expires_after(limit);
 
   http::request<http::string_body> request(verb, address_.prefix + path, 11);
