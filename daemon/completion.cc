@@ -11,11 +11,11 @@ namespace kvkeep::daemon {
 namespace {
 
 // Why this request cannot be cached; empty if it can.
-std::string why_uncached(const Door& door, const CompletionRequest& request) {
+std::string why_uncached(Door& door, const CompletionRequest& request) {
   if (!door.is_ready()) return door.uncached.reason;
   if (request.uncached.has_value()) return *request.uncached;
-  if (request.route == Route::kMessages && door.messages_differ) return "template";
-  if (request.route == Route::kResponses && door.responses_differ) return "template";
+  if (request.route == Route::kMessages && door.messages.take_pass()) return "template";
+  if (request.route == Route::kResponses && door.responses.take_pass()) return "template";
   return "";
 }
 

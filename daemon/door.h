@@ -17,6 +17,7 @@
 #include "daemon/http/server_api.h"
 #include "daemon/report/log.h"
 #include "daemon/report/tally.h"
+#include "daemon/requests/forecast.h"
 #include "daemon/slots/prompt_store.h"
 #include "daemon/slots/restore_economics.h"
 #include "daemon/slots/slot_directory.h"
@@ -61,10 +62,9 @@ struct Door {
   std::unique_ptr<SlotGate> gate{};      // Once the number of slots is known.
   std::shared_ptr<PromptStore> store{};  // Null unless `uncached` is empty.
   std::unique_ptr<SlotDirectory> directory{};
-  bool may_change = false;       // Somebody else may put another server in its place.
-  uint32_t failed_restores = 0;  // In a row.
-  bool messages_differ = false;  // /v1/messages and /v1/responses: the server makes other tokens of
-  bool responses_differ = false;  // a chat than was foreseen.
+  bool may_change = false;           // Somebody else may put another server in its place.
+  uint32_t failed_restores = 0;      // In a row.
+  Forecast messages{}, responses{};  // Of /v1/messages and /v1/responses.
 
   Tally tally{};
   RestoreEconomics economics{};

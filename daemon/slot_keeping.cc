@@ -32,12 +32,14 @@ bool is_worth_saving(const Door& door, const Flight& flight,
 // Compares what a slot holds with what was foreseen for it.
 void check_template(Door& door, const Flight& flight, std::span<const uint32_t> saved) {
   const uint64_t same = common_prefix(saved, flight.tokens);
-  if (same == std::min<uint64_t>(saved.size(), flight.tokens.size())) return;
+  const bool is_right = same == std::min<uint64_t>(saved.size(), flight.tokens.size());
   // The server took another slot, which it may where a request cannot name one.
   if (std::equal(saved.begin(), saved.end(), flight.held.begin(), flight.held.end())) return;
-  ++door.tally.template_differs;
-  if (flight.request.route == Route::kMessages) door.messages_differ = true;
-  if (flight.request.route == Route::kResponses) door.responses_differ = true;
+  if (!is_right) ++door.tally.template_differs;
+  const Route route = flight.request.route;
+  if (route != Route::kMessages && route != Route::kResponses) return;
+  Forecast& forecast = route == Route::kMessages ? door.messages : door.responses;
+  is_right ? forecast.note_right() : forecast.note_wrong();
 }
 
 Result<SavedSlot> read_saved(const PromptStore& store, const std::filesystem::path& path) {
