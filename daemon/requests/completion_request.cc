@@ -128,6 +128,8 @@ const char* take_by_route(const Json& body, std::string_view text, CompletionReq
       return take_chat_form(chat_of_messages(body), request);
     case Route::kResponses:
       return take_chat_form(chat_of_responses(body), request);
+    case Route::kInfill:
+      return "infill";
     case Route::kChat:
       break;
     case Route::kNone:
@@ -161,10 +163,15 @@ Route route_of(std::string_view method, std::string_view path) {
     Route route;
   };
   constexpr Path kPaths[] = {
-      {"/completion", Route::kCompletion},     {"/completions", Route::kCompletion},
-      {"/v1/completions", Route::kCompletion}, {"/chat/completions", Route::kChat},
-      {"/v1/chat/completions", Route::kChat},  {"/v1/messages", Route::kMessages},
-      {"/responses", Route::kResponses},       {"/v1/responses", Route::kResponses},
+      {"/completion", Route::kCompletion},
+      {"/completions", Route::kCompletion},
+      {"/v1/completions", Route::kCompletion},
+      {"/chat/completions", Route::kChat},
+      {"/v1/chat/completions", Route::kChat},
+      {"/v1/messages", Route::kMessages},
+      {"/responses", Route::kResponses},
+      {"/v1/responses", Route::kResponses},
+      {"/infill", Route::kInfill},
   };
   if (method != "POST") return Route::kNone;
   for (const Path& known : kPaths) {

@@ -12,7 +12,7 @@
 
 namespace kvkeep::daemon {
 
-enum class Route : uint8_t { kNone, kCompletion, kChat, kMessages, kResponses };
+enum class Route : uint8_t { kNone, kCompletion, kChat, kMessages, kResponses, kInfill };
 
 // `path` is without the server's prefix and without a query. kNone: not a completion.
 Route route_of(std::string_view method, std::string_view path);
@@ -30,6 +30,7 @@ struct CompletionRequest {
   //   cache_reuse      it asks for state that was computed at other positions
   //   cache_salt       one that is no text
   //   template         a form whose prompt only the server itself can tell
+  //   infill           the same of /infill
   std::optional<std::string> uncached{};
   std::optional<std::vector<uint32_t>> tokens{};
   std::optional<std::string> text{};           // For /tokenize, add_special and parse_special.
