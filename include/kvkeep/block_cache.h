@@ -187,6 +187,12 @@ class TieredBlockCache {
   // only; waits for a rename or unlink of the block that is under way.
   virtual bool forget_block(const BlockHash& key) = 0;
 
+  // Blocks that nobody will want, such as those that another build of the engine wrote: they leave
+  // the disk before all others when room is needed, least recently used first, still after blocks
+  // that continue them. A save or a load of a block ends it, and so does closing. Returns how many
+  // of them are here. Memory only. It makes no difference to the hot tier.
+  virtual size_t evict_first(std::span<const BlockHash> keys) = 0;
+
   // Layer types that blocks must have from now on, in place of Options::layer_types. Memory only.
   // They become the names that saves write (BufferedRotatingKVCache: RotatingKVCache); a list that
   // is empty or not UTF-8 changes nothing. Loads that are under way during a change are misses;

@@ -102,6 +102,11 @@ void LockedEntry::touch(double now) {
   index_.order_.touch(entry_->order, now);
 }
 
+void LockedEntry::put_first() {
+  assert(entry_ != nullptr);
+  index_.order_.put_first(entry_->order);
+}
+
 void LockedEntry::set_parent(const std::optional<BlockHash>& parent) {
   assert(entry_ != nullptr);
   index_.order_.set_parent(entry_->order, parent);

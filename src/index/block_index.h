@@ -168,8 +168,10 @@ class LockedEntry {
   Entry* get() { return entry_; }
   // Creates the entry, used at `used_at`, if there is none.
   Entry& get_or_add(double used_at = 0);
-  // Makes the entry the most recent, used at `now`. REQUIRES, for the next three: there is one.
+  // Makes the entry the most recent, used at `now`. REQUIRES, for the next four: there is one.
   void touch(double now);
+  // Evicted before all others from now on, until it is touched.
+  void put_first();
   // The block that this one continues.
   void set_parent(const std::optional<BlockHash>& parent);
   // REQUIRES: it is not busy.

@@ -15,7 +15,7 @@ double newest_in(const OrderedNodes& nodes, double otherwise) {
 
 void EvictionOrder::add(OrderNode& node, double used_at) {
   MutexLock lock(mu_);
-  node.place = {used_at, 0, ++last_tick_};
+  node.place = {false, used_at, 0, ++last_tick_};
   OrderedNodes fresh;
   Handle handle = fresh.extract(fresh.insert(&node).first);
   if (policy_ == Eviction::kLeafFirstLru) {
@@ -30,8 +30,16 @@ void EvictionOrder::add(OrderNode& node, double used_at) {
 void EvictionOrder::touch(OrderNode& node, double now) {
   MutexLock lock(mu_);
   Handle handle = unlink(node);
+  node.place.first = false;
   node.place.used_at = newest_in(inner_, newest_in(leaves_, now));
   node.place.tick = ++last_tick_;
+  link(node, std::move(handle));
+}
+
+void EvictionOrder::put_first(OrderNode& node) {
+  MutexLock lock(mu_);
+  Handle handle = unlink(node);
+  node.place.first = true;
   link(node, std::move(handle));
 }
 

@@ -1,9 +1,9 @@
 // EvictionOrder: which block leaves first.
 //
 // Least recently used first, and with Eviction::kLeafFirstLru no block before the blocks that
-// continue it: a node with a listed child comes after every node without one. Among equally old
-// ones the rank decides. Families are found by 64-bit fingerprints of keys, so a collision can cost
-// a block its place, nothing more.
+// continue it: a node with a listed child comes after every node without one. Nodes put first come
+// before all others, until they are used. Among equally old ones the rank decides. Families are
+// found by 64-bit fingerprints of keys, so a collision can cost a block its place, nothing more.
 //
 // It holds nodes that live inside its user's entries; whoever owns a node keeps it alive while it
 // is listed. Any set of entries can be ordered: files and pending blocks here, images in RAM
@@ -30,11 +30,13 @@ struct OrderNode;
 
 // Where a node stands. Everything but `hash` belongs to the EvictionOrder.
 struct OrderPlace {
+  bool first = false;
   double used_at = 0;
   uint8_t rank = 0;
   uint64_t tick = 0;  // Of the last change of used_at: between equals the earlier goes first.
 
   friend bool operator<(const OrderPlace& a, const OrderPlace& b) {
+    if (a.first != b.first) return a.first;
     if (a.used_at != b.used_at) return a.used_at < b.used_at;
     return a.rank != b.rank ? a.rank < b.rank : a.tick < b.tick;
   }
@@ -75,6 +77,8 @@ class EvictionOrder {
   void add(OrderNode& node, double used_at) KVKEEP_EXCLUDES(mu_);
   // Becomes the most recent, also where the clock went back. REQUIRES, as for the rest: listed.
   void touch(OrderNode& node, double now) KVKEEP_EXCLUDES(mu_);
+  // Before all that were not put first; among them by last use.
+  void put_first(OrderNode& node) KVKEEP_EXCLUDES(mu_);
   // The key that the node continues, listed or not. Nothing: plain order of use.
   void set_parent(OrderNode& node, const std::optional<BlockHash>& parent) KVKEEP_EXCLUDES(mu_);
   // Lower goes first among equally old ones. 0 at first.

@@ -70,6 +70,31 @@ TEST_F(EvictionOrderTest, ListsOldestFirst) {
   EXPECT_EQ(oldest(order_, 9, 3), "");
 }
 
+TEST_F(EvictionOrderTest, WhatIsPutFirstGoesBeforeAllOthersUntilItIsUsed) {
+  proves("RUL-13");
+  order_.put_first(node(3));
+  EXPECT_EQ(oldest(order_), "03 01 02 ");
+  order_.put_first(node(2));
+  EXPECT_EQ(oldest(order_), "02 03 01 ");
+  order_.set_rank(node(2), 2);  // It stays there whatever else becomes of it.
+  EXPECT_EQ(oldest(order_), "02 03 01 ");
+  order_.touch(node(3), 4);
+  EXPECT_EQ(oldest(order_), "02 01 03 ");
+}
+
+TEST_F(EvictionOrderTest, PutFirstStillGoesAfterItsChildren) {
+  add_child(4, 3, 4);
+  add_child(5, 4, 5);
+  for (unsigned n : {3, 4, 5}) order_.put_first(node(n));
+  EXPECT_EQ(evict_all(), "05 04 03 01 02 ");
+}
+
+TEST_F(EvictionOrderTest, AChildThatIsNotPutFirstKeepsItsParent) {
+  add_child(4, 3, 4);
+  order_.put_first(node(3));
+  EXPECT_EQ(evict_all(), "01 02 04 03 ");
+}
+
 TEST_F(EvictionOrderTest, TouchedBecomesNewest) {
   proves("IDX-07");
   order_.touch(node(1), 4);

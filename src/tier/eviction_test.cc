@@ -75,6 +75,30 @@ TEST_F(EvictionTest, ChainsAreKnownAgainAfterARestart) {
   EXPECT_EQ(present(1, 5), "1 4 5 ");
 }
 
+TEST_F(EvictionTest, BlocksThatNobodyWantsLeaveFirst) {
+  open_for_blocks(4);
+  for (uint64_t k : {1, 2}) save(child(k, 100));
+  save(child(3, 100));
+  save(child(4, 3));
+  EXPECT_EQ(store_.cache->evict_first(std::vector{key_of(3), key_of(4), key_of(77)}), 2u);
+  save(child(5, 100));
+  EXPECT_EQ(present(1, 5), "1 2 3 5 ");
+  save(child(6, 100));
+  EXPECT_EQ(present(1, 6), "1 2 5 6 ");
+  save(child(7, 100));  // From here on as ever.
+  EXPECT_EQ(present(1, 7), "2 5 6 7 ");
+}
+
+TEST_F(EvictionTest, OneThatIsUsedAfterAllStays) {
+  open_for_blocks(3);
+  for (uint64_t k : {1, 2, 3}) save(child(k, 100));
+  EXPECT_EQ(store_.cache->evict_first(std::vector{key_of(2), key_of(3)}), 2u);
+  EXPECT_EQ(store_.load(child(2, 100)), "disk");
+  EXPECT_EQ(store_.save(child(3, 100)), "present");
+  save(child(4, 100));
+  EXPECT_EQ(present(1, 4), "2 3 4 ");
+}
+
 TEST_F(EvictionTest, PlainLruKnowsNoChains) {
   proves("RUL-27");
   store_.options.eviction = Eviction::kLru;

@@ -48,6 +48,9 @@ class GuardedCache final : public TieredBlockCache {
   bool forget_block(const BlockHash& key) override {
     return guarded_or(false, [&] { return cache_->forget_block(key); });
   }
+  size_t evict_first(std::span<const BlockHash> keys) override {
+    return guarded_or(size_t{0}, [&] { return cache_->evict_first(keys); });
+  }
   bool adopt_layer_types(std::span<const std::string> types) override {
     return guarded_or(false, [&] { return cache_->adopt_layer_types(types); });
   }

@@ -217,6 +217,7 @@ void make_suspect(CacheState& state, const BlockHash& hash, uint64_t generation)
   if (file.read_failures < kMostReadFailures) return;
   file.state = FileState::kIncompatible;
   file.why = MissReason::kUnreadable;
+  locked.put_first();
 }
 
 void forget_missing(CacheState& state, const BlockHash& hash, uint64_t generation) {

@@ -62,6 +62,27 @@ TEST_F(SuspectTest, TheWaitDoublesAndTheThirdFailureIsTheLast) {
   EXPECT_TRUE(store_.disk->read_all(store_.path(blk(1))).has_value());
 }
 
+TEST_F(SuspectTest, AfterTheThirdFailureItLeavesFirst) {
+  proves("RUL-13");
+  store_.options.max_size_bytes = 3 * store_.file_bytes(blk(1)) + store_.own_bytes;
+  store_.options.quarantine_max_bytes = 0;
+  store_.restart();
+  for (uint64_t k : {2, 3}) {
+    store_.clock->advance(seconds(1));
+    store_.save_and_write(blk(k));
+  }
+  store_.files->plan().fail_every(Op::kRead, "", EIO);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(store_.load(blk(3)), "unreadable");
+    store_.clock->advance(seconds(60));
+  }
+  store_.files->plan().clear();
+  store_.save_and_write(blk(4));
+  EXPECT_TRUE(store_.cache->has_block(blk(1).hash));
+  EXPECT_TRUE(store_.cache->has_block(blk(2).hash));
+  EXPECT_FALSE(store_.disk->read_all(store_.path(blk(3))).has_value());
+}
+
 TEST_F(SuspectTest, ASaveReplacesASuspect) {
   proves("RUL-13");
   store_.files->plan().fail(Op::kRead, "", EIO);

@@ -234,6 +234,19 @@ bool TieredCache::forget_block(const BlockHash& key) {
   return pass && kvkeep::forget_block(*state_, key);
 }
 
+size_t TieredCache::evict_first(std::span<const BlockHash> keys) {
+  const CallGate::Pass pass(state_->gate);
+  if (!pass) return 0;
+  size_t known = 0;
+  for (const BlockHash& key : keys) {
+    LockedEntry locked(state_->index, key);
+    if (locked.get() == nullptr) continue;
+    locked.put_first();
+    ++known;
+  }
+  return known;
+}
+
 bool TieredCache::adopt_layer_types(std::span<const std::string> types) {
   const CallGate::Pass pass(state_->gate);
   return pass && kvkeep::adopt_layer_types(*state_, types);

@@ -50,6 +50,7 @@ class TieredCache final : public TieredBlockCache {
   void set_hot_max_bytes(uint64_t bytes) override;
   void note_namespace(const BlockHash& root, const Namespace& fields) override;
   bool forget_block(const BlockHash& key) override;
+  size_t evict_first(std::span<const BlockHash> keys) override;
   bool adopt_layer_types(std::span<const std::string> types) override;
   bool set_expected_layer_types(std::span<const std::string> types,
                                 std::optional<double> turboquant_bits) override;
