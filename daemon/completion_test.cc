@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "daemon/other_builds.h"
 #include "daemon/testing/live_door.h"
 #include "testing/temp_dir.h"
 
@@ -25,9 +26,10 @@ class Completion : public ::testing::Test {
   void SetUp() override { start(); }
 
   // Another run of kvkeep and of the server, with the same files.
-  void start(uint32_t slots = 2) {
+  void start(uint32_t slots = 2, const std::string& build = "b1") {
     live_.reset();
     live_ = std::make_unique<LiveDoor>(dir_.path(), slots);
+    server().build = build;
     ASSERT_TRUE(live_->bring_up()) << live_->door().uncached.text;
   }
   FakeServer& server() { return live_->server(); }
@@ -314,6 +316,28 @@ TEST_F(Completion, AFullSlotThatMayHaveBeenShiftedIsNotStored) {
   EXPECT_EQ(tally().saves, 0u);
   live_->complete(text_of("b", 90), R"(,"n_predict":10)");
   EXPECT_EQ(tally().saves, 1u);
+}
+
+TEST_F(Completion, BlocksOfAnotherBuildLeaveFirst) {
+  start(2, "b2");
+  live_->complete(text_of("b", 160));
+  start(2, "b1");
+  live_->complete(text_of("a", 160));  // Used later than those of b2.
+  start(2, "b2");
+  PromptStore& store = *live_->door().store;
+  const auto others = [&] {
+    return blocks_of_other_builds(live_->store(), store.identity().fields);
+  };
+  ASSERT_EQ(others().size(), 1u);
+  EXPECT_EQ(others()[0].build, "b1");
+  EXPECT_EQ(others()[0].blocks.size(), 10u);
+  EXPECT_GT(others()[0].bytes, 0u);
+  // Room for some of the ten blocks of the next, beside what is always kept free.
+  store.cache().set_configured_max_size(store.cache().tracked_size() + 100'000);
+  live_->complete(text_of("c", 160));
+  ASSERT_EQ(others().size(), 1u);
+  EXPECT_LT(others()[0].blocks.size(), 10u);
+  EXPECT_EQ(cache_n(live_->complete(text_of("b", 160) + "?")), 160u);
 }
 
 TEST_F(Completion, AServerThatWasReplacedIsPassedThrough) {

@@ -16,7 +16,7 @@ std::vector<OtherBuild> blocks_of_other_builds(const std::filesystem::path& stor
     if (build == fields.at("build")) return;
     OtherBuild& other = found[build];
     other.build = build;
-    ++other.blocks;
+    other.blocks.push_back(block.meta.hash);
     other.bytes += block.allocated;
   };
   std::vector<OtherBuild> all;

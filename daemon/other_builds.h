@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "kvkeep/block_hash.h"
+
 namespace kvkeep::daemon {
 
 struct OtherBuild {
   std::string build;
-  uint64_t blocks = 0;
+  std::vector<BlockHash> blocks;
   uint64_t bytes = 0;  // On disk.
 };
 

@@ -225,16 +225,19 @@ Async<Found<ServerIdentity>> identify(Door& door, const StartupSettings& setting
   co_return found;
 }
 
-Async<void> tell_other_builds(Door& door) {
+Async<void> part_with_other_builds(Door& door) {
   const std::shared_ptr<PromptStore> store = door.store;
   const auto work = [&] {
-    return blocks_of_other_builds(store->settings().dir, store->identity().fields);
+    std::vector<OtherBuild> others =
+        blocks_of_other_builds(store->settings().dir, store->identity().fields);
+    for (const OtherBuild& other : others) store->cache().evict_first(other.blocks);
+    return others;
   };
   const std::vector<OtherBuild> others = co_await on_pool(door.keeping, work);
   for (const OtherBuild& other : others) {
     door.log.info(format_bytes(other.bytes) + " of this model's blocks are of build '" +
                   other.build + "' and of no use to '" + door.props.build +
-                  "' (to free them, stop kvkeep and run: kvkeep rm " +
+                  "'; they leave first (to free them now, stop kvkeep and run: kvkeep rm " +
                   store->settings().dir.string() + " --build '" + other.build + "')");
   }
 }
@@ -311,7 +314,7 @@ Async<void> bring_up(Door& door, StartupSettings settings, const std::atomic<boo
   start(door.io, door.log, "settling", settle_soon(door));
   co_await look_at_server(door, settings, stopping);
   door.settle();
-  if (door.is_ready()) co_await tell_other_builds(door);
+  if (door.is_ready()) co_await part_with_other_builds(door);
 }
 
 Async<void> wait_until_settled(Door& door) {
