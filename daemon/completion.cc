@@ -110,6 +110,7 @@ Async<bool> serve_completion(Door& door, ClientConnection& client, const Request
     }
   }
   const std::optional<Timings> timings = find_timings(result.tail);
+  if (timings.has_value()) check_use(door, flight, *timings);
   finish_report(door, flight.report, result, timings);
   if (flight.slot.has_value()) {
     const bool answered =

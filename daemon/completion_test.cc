@@ -138,6 +138,23 @@ TEST_F(Completion, ARefusedRestoreIsAnsweredAndEndsTheCaching) {
   EXPECT_EQ(next.headers.at("x-kvkeep-reason"), "restore_failed");
 }
 
+TEST_F(Completion, RestoresThatTheServerDoesNotUseEnd) {
+  for (const char* name : {"a", "b", "c"}) live_->complete(text_of(name, 100));
+  start();
+  server().forgets_restores = true;
+  const Answer first = live_->complete(text_of("a", 100) + "?");
+  EXPECT_EQ(first.headers.at("x-kvkeep-reason"), "restored");  // It was not known yet.
+  EXPECT_EQ(cache_n(first), 0u);
+  EXPECT_EQ(tally().restored_tokens, 0u);
+  EXPECT_EQ(tally().reasons.at("restore_unused"), 1u);
+  EXPECT_TRUE(live_->door().is_ready());
+  live_->complete(text_of("b", 100) + "?");
+  EXPECT_EQ(tally().restores_unused, 2u);
+  const Answer third = live_->complete(text_of("c", 100) + "?");
+  EXPECT_EQ(third.headers.at("x-kvkeep-reason"), "restore_unused");
+  EXPECT_THAT(live_->door().uncached.text, HasSubstr("--swa-full"));
+}
+
 // The blocks on disk, largest files of the store, in order of their names.
 std::vector<std::filesystem::path> block_files(const std::filesystem::path& store) {
   std::vector<std::filesystem::path> files;

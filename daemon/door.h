@@ -64,6 +64,7 @@ struct Door {
   std::unique_ptr<SlotDirectory> directory{};
   bool may_change = false;           // Somebody else may put another server in its place.
   uint32_t failed_restores = 0;      // In a row.
+  uint32_t unused_restores = 0;      // In a row: the server computed the tokens all the same.
   Forecast messages{}, responses{};  // Of /v1/messages and /v1/responses.
 
   Tally tally{};

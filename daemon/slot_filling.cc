@@ -1,5 +1,6 @@
 #include "daemon/slot_filling.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "daemon/http/pool.h"
@@ -8,6 +9,9 @@ namespace kvkeep::daemon {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+
+// How many restores in a row may be of no use.
+constexpr uint32_t kMostUnused = 2;
 
 double seconds_since(SteadyClock::time_point began) {
   return std::chrono::duration<double>(SteadyClock::now() - began).count();
@@ -159,6 +163,25 @@ Async<void> fill_slot(Door& door, Flight& flight, ClientWatch& watch) {
     co_return;
   }
   co_await restore(door, flight, *match);
+}
+
+// A server goes on from the last token, from a checkpoint a little before it, or, where the state
+// of a sliding window does not reach back far enough, from the beginning.
+void check_use(Door& door, Flight& flight, const Timings& timings) {
+  RequestReport& report = flight.report;
+  if (report.restored_tokens == 0 || !flight.request.honours_id_slot) return;
+  if (2 * timings.cache_n >= report.restored_tokens) {
+    report.restored_tokens = std::min(report.restored_tokens, timings.cache_n + 1);
+    door.unused_restores = 0;
+    return;
+  }
+  report.restored_tokens = 0;
+  report.reason = "restore_unused";
+  ++door.tally.restores_unused;
+  if (++door.unused_restores < kMostUnused) return;
+  door.stop_caching("restore_unused",
+                    "the server computes restored slots of this model again (take a newer "
+                    "llama-server, or start it with --swa-full)");
 }
 
 Async<void> take_any_slot(Door& door, Flight& flight, ClientWatch& watch) {

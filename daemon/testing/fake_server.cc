@@ -356,6 +356,7 @@ std::pair<unsigned, Json> FakeServer::slot_answer(const Request& request) {
   const Status done = saves ? save(slot_dir_ / name, slot) : restore(slot_dir_ / name, slot);
   if (!done.ok()) return {400, error_of(400, done.message())};
   const size_t tokens = slots_[slot].tokens.size();
+  if (!saves && forgets_restores) slots_[slot].tokens.clear();
   Json answer{{"id_slot", slot}};
   answer[saves ? "n_saved" : "n_restored"] = tokens;
   answer["timings"][saves ? "save_ms" : "restore_ms"] = 1.0;

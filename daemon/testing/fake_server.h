@@ -64,6 +64,7 @@ class FakeServer {
   double ms_per_token = 50;
   bool holds_completions = false;  // Each waits for resume() or for its client to leave.
   bool refuses_restores = false;
+  bool forgets_restores = false;    // Takes the file, and computes everything all the same.
   bool messages_have_more = false;  // Its /v1/messages begin with a token of their own.
 
   // What was seen.
