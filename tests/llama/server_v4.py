@@ -36,7 +36,7 @@ VALUES = {
     "--slot-save-path": ("slot_save_path", lambda path: path.rstrip("/") + "/"),
     "--threads-http": ("n_threads_http", int),
 }
-SWITCHES = {"-kvu": ("kv_unified", True), "--no-slots": ("endpoint_slots", False)}
+SWITCHES = {"-kvu": ("kv_unified", True), "--swa-full": ("swa_full", True), "--no-slots": ("endpoint_slots", False)}
 
 
 def set_at(parameters, path, value):

@@ -1,0 +1,125 @@
+"""Models whose state cannot be cut: slots are kept whole, and chats that go on find them."""
+
+import pytest
+
+import servers
+import stores
+from servers import complete, said_by, story, tokens_of
+
+pytest.importorskip("gguf", reason="gguf is missing (run: tools/install-deps python llama)")
+import tiny_models  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def models(builds, tmp_path_factory):
+    """Files by kind of state."""
+    written = {}
+    for kind, write in (("recurrent", tiny_models.write_mamba), ("window", tiny_models.write_gemma)):
+        written[kind] = tmp_path_factory.mktemp("model") / f"{kind}.gguf"
+        write(written[kind], servers.MODEL)
+    return written
+
+
+def held(reply):
+    """Tokens that the slot holds after an answer; the last one was said and not computed."""
+    timings = reply.timings
+    return timings["cache_n"] + timings["prompt_n"] + timings["predicted_n"] - 1
+
+
+def next_turn(server, reply, tokens):
+    return tokens + reply.json()["tokens"] + tokens_of(server, "\nAnd then?")
+
+
+# Builds of version 2 do not go on from a restored sliding window, unless it is kept whole.
+@pytest.mark.parametrize("kind,options", [("recurrent", ()), ("window", ("--swa-full",))])
+def test_the_next_turn_is_restored_after_a_restart(build, models, kind, options, start_kept, start_plain):
+    options = ("-m", models[kind], *options)
+    plain = start_plain(build, *options)
+    tokens = tokens_of(plain, story(3, 10))
+    alone = complete(plain, tokens)
+    more = next_turn(plain, alone, tokens)
+    expected = complete(plain, more)
+    plain.end()
+
+    first = start_kept(build, *options)
+    assert "this model's state cannot be cut" in first.said()
+    reply = complete(first, tokens)
+    assert said_by(reply) == said_by(alone) and reply.cached == 0
+    assert first.end() == 0
+
+    second = start_kept(build, *options)
+    restored = complete(second, more)
+    assert restored.cached == restored.timings["cache_n"] == held(reply)
+    assert said_by(restored) == said_by(expected)
+    assert second.stats()["requests"]["restored_tokens"] == held(reply)
+
+
+def test_a_window_goes_on_from_a_checkpoint(v4, models, start_kept, start_plain):
+    plain = start_plain(v4, "-m", models["window"])
+    tokens = tokens_of(plain, story(3, 10))
+    alone = complete(plain, tokens)
+    expected = complete(plain, next_turn(plain, alone, tokens))
+    plain.end()
+    first = start_kept(v4, "-m", models["window"])
+    reply = complete(first, tokens)
+    first.end()
+    second = start_kept(v4, "-m", models["window"])
+    restored = complete(second, next_turn(second, reply, tokens))
+    assert held(reply) // 2 < restored.timings["cache_n"] < held(reply) == restored.cached
+    assert said_by(restored) == said_by(expected)
+    assert second.stats()["requests"]["restored_tokens"] == restored.timings["cache_n"] + 1
+
+
+def test_a_restored_window_that_the_server_computes_again_is_not_counted_as_restored(v2, models, start_kept):
+    first = start_kept(v2, "-m", models["window"])
+    reply = complete(first, tokens := tokens_of(first, story(3, 10)))
+    first.end()
+    second = start_kept(v2, "-m", models["window"])
+    assert complete(second, next_turn(second, reply, tokens)).timings["cache_n"] == 0
+    requests = second.stats()["requests"]
+    assert requests["restored_tokens"] == 0 and requests["reasons"] == {"restore_unused": 1}
+    assert "tokens restored: restore_unused (the server computed again what was restored)" in second.said()
+
+
+def test_only_the_chat_that_goes_on_is_restored(any_build, models, start_kept):
+    kept = start_kept(any_build, "-m", models["recurrent"])
+    system = tokens_of(kept, story(3, 10))
+    first = complete(kept, system + tokens_of(kept, "\nOne?"))
+    kept.forget_slots()
+    other = complete(kept, system + tokens_of(kept, "\nTwo?"))
+    assert other.cached == other.timings["cache_n"] == 0 and other.reason == "absent"
+    kept.forget_slots()
+    shorter = complete(kept, system)
+    assert shorter.cached == 0
+    kept.forget_slots()
+    again = complete(kept, next_turn(kept, first, system + tokens_of(kept, "\nOne?")))
+    assert again.cached == again.timings["cache_n"] == held(first)
+
+
+@pytest.mark.parametrize("damage", [stores.flip_a_byte, stores.truncate, stores.remove])
+def test_a_damaged_slot_is_a_counted_miss(any_build, models, start_kept, tmp_path, damage):
+    options = ("-m", models["recurrent"])
+    first = start_kept(any_build, *options)
+    tokens = tokens_of(first, story(3, 10))
+    reply = complete(first, tokens)
+    more = next_turn(first, reply, tokens)
+    expected = said_by(complete(first, more, id_slot=0))
+    first.end()
+    for file in range(len(stores.block_files(tmp_path / "store"))):
+        damage(stores.block_files(tmp_path / "store"), 0 if damage is stores.remove else file)
+    second = start_kept(any_build, *options)
+    answer = complete(second, more)
+    assert answer.cached == answer.timings["cache_n"] == 0
+    assert said_by(answer) == expected
+    assert second.stats()["requests"]["reasons"] == {answer.reason: 1}
+    assert answer.reason in ("damaged", "absent")
+
+
+def test_a_slot_that_was_shifted_is_not_kept(v2, models, start_kept):
+    kept = start_kept(v2, "-m", models["window"], "--swa-full", "-c", "512", "--context-shift")
+    tokens = tokens_of(kept, story(3, 12))
+    room = kept.stats()["server"]["slot_tokens"] - len(tokens)
+    for n_predict, saves in ((room + 8, 0), (8, 1)):
+        assert complete(kept, tokens, n_predict, ignore_eos=True).timings["predicted_n"] == n_predict
+        kept.wait_until_stored()
+        assert kept.stats()["requests"]["saves"] == saves
