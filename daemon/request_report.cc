@@ -42,6 +42,14 @@ constexpr std::array kReasons{
     Explained{"adapters", "adapters were changed while serving"},
 };
 
+// Why the rest is computed, unless it is just what is new.
+std::string rest_of(const Door& door, const RequestReport& report) {
+  const bool is_new = report.reason == "absent" || report.reason == "short";
+  const bool mostly_cached = 2 * report.cached_tokens() >= report.prompt_tokens;
+  if (report.reason.empty() || (is_new && mostly_cached)) return "";
+  return "; the rest: " + report.reason + " (" + explain_reason(door, report.reason) + ")";
+}
+
 std::string line_of(const Door& door, const RequestReport& report, double saved) {
   const std::string of = " of " + format_count(report.prompt_tokens) + " tokens ";
   if (!report.looked_up) {
@@ -53,11 +61,11 @@ std::string line_of(const Door& door, const RequestReport& report, double saved)
     std::string line = format_count(report.restored_tokens) + of + "restored in " +
                        format_duration(report.restore_seconds);
     if (saved > 0) line += ", about " + format_duration(saved) + " saved";
-    return line;
+    return line + rest_of(door, report);
   }
   if (report.live_tokens > 0) {
     return format_count(report.live_tokens) + of + "were still in slot " +
-           std::to_string(report.slot.value_or(0));
+           std::to_string(report.slot.value_or(0)) + rest_of(door, report);
   }
   return "0" + of + "restored: " + report.reason + " (" + explain_reason(door, report.reason) + ")";
 }

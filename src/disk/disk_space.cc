@@ -125,7 +125,10 @@ std::string DiskSpace::pressure_warning() {
   if (static_cast<double>(limit) >= static_cast<double>(configured_) * kPressureShare) return {};
   if (!is_due(warned_pressure_, clock_->mono(), settings_.pressure_warn_interval)) return {};
   return "disk pressure: only " + format_bytes(limit) + " of the configured " +
-         format_bytes(configured_) + " can be used (disk nearly full)";
+         format_bytes(configured_) +
+         " can be used (disk nearly full: " + format_bytes(space_ ? space_->free : 0) + " free, " +
+         format_bytes(min_free_locked()) +
+         " are left to others; make room, or take a directory on another disk)";
 }
 
 uint64_t DiskSpace::effective() const {
