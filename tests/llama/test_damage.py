@@ -1,5 +1,10 @@
 """Blocks that were changed on disk: the answer is right, and what is lost is computed again."""
 
+import contextlib
+import random
+import struct
+import threading
+
 import pytest
 
 import stores
@@ -51,6 +56,36 @@ def test_a_block_damaged_between_two_runs_is_a_counted_miss(any_build, start_kep
     assert said_by(reply) == expected
     assert reply.cached == reply.timings["cache_n"] == DAMAGED * BLOCK
     assert misses(second) == {miss_of(reply): 1}
+
+
+def test_blocks_damaged_at_any_moment_never_show(any_build, start_kept, tmp_path):
+    kept = start_kept(any_build, *Q8, own=("--hot-size", "0"))
+    prompts = [tokens_of(kept, story(number * 5))[:200] for number in range(4)]
+    expected = [said_by(complete(kept, prompt)) for prompt in prompts]
+    done, chance, damages = threading.Event(), random.Random(1), 0
+
+    def spoil():
+        nonlocal damages
+        while not done.wait(0.005):
+            files = stores.block_files(tmp_path / "store")
+            if len(files) < 2:
+                continue
+            with contextlib.suppress(OSError, IndexError, struct.error):  # Somebody was quicker.
+                chance.choice(DAMAGES)(files, chance.randrange(len(files) - 1))
+                damages += 1
+
+    spoiler = threading.Thread(target=spoil)
+    spoiler.start()
+    try:
+        for turn in range(24):
+            number = turn % len(prompts)
+            assert said_by(complete(kept, prompts[number])) == expected[number], turn
+    finally:
+        done.set()
+        spoiler.join()
+    reasons = misses(kept)
+    assert damages > 24 and reasons.get("damaged", 0) + reasons.get("absent", 0) > 0
+    assert kept.stats()["uncached"]["reason"] == ""
 
 
 def test_the_same_damage_without_the_check_changes_the_answer(build, start_plain, tmp_path, prompt):

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -109,6 +110,27 @@ def test_a_store_in_use_is_served_without_it(any_build, start_kept, launch, tmp_
     line = next(line for line in second.said().splitlines() if "in use" in line)
     assert line.startswith("kvkeep: serving without a store: ")
     assert f"{tmp_path / 'store'} is in use by process {first.pid}" in line and "--dir DIR" in line
+
+
+def test_a_server_that_cannot_save_slots_is_served_without_a_store(build, launch, tmp_path):
+    old = tmp_path / "old-server"  # The same, without the option that it would not know.
+    old.write_text(f"""#!{sys.executable}
+import os, sys
+words = sys.argv[1:]
+at = words.index("--slot-save-path")
+command = {list(build.command)!r}
+os.execv(command[0], command + words[:at] + words[at + 2:])
+""")
+    old.chmod(0o755)
+    port = free_port()
+    kept = launch("--dir", tmp_path / "store", "--", old, *common_options(), "--port", port, port=port)
+    kept.wait_until_up()
+    poll(lambda: kept.stats()["uncached"]["reason"] == "old_server")
+    reply = complete(kept, "Once upon a time")
+    assert reply.reason == "old_server" and reply.timings["cache_n"] == 0
+    [line] = [line for line in kept.said().splitlines() if "serving without a store" in line]
+    assert "the server does not save slots" in line and "take a newer llama-server" in line
+    assert kept.end() == 0
 
 
 def test_a_server_of_several_models_is_served_without_a_store(v2, launch, tmp_path):
