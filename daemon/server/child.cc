@@ -34,9 +34,10 @@ Result<std::unique_ptr<Child>> Child::spawn(net::any_io_executor io,
                                             const std::vector<std::string>& arguments,
                                             const std::vector<std::string>& unset_variables) {
   int errors[2];
-  if (::pipe2(errors, O_CLOEXEC) != 0) {
+  if (::pipe(errors) != 0) {
     return Status::from_errno(Code::kUnavailable, std::strerror(errno), errno);
   }
+  for (const int end : errors) ::fcntl(end, F_SETFD, FD_CLOEXEC);
   std::vector<char*> words;
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
