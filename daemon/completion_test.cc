@@ -535,6 +535,7 @@ TEST_F(Completion, WhyTellsWhatIsCovered) {
     const Json said = Json::parse(live_->ask("/kvkeep/why", body).body);
     return said["covered_tokens"].get<uint64_t>();
   };
+  EXPECT_EQ(Json::parse(live_->ask("/kvkeep/why", prompt_body("hi")).body)["reason"], "short");
   EXPECT_EQ(why(prompt_body(text_of("a", 100) + "?")), 96u);
   EXPECT_EQ(why(prompt_body(text_of("b", 100))), 0u);
   EXPECT_EQ(live_->ask("/kvkeep/why", "{}").status, 400u);

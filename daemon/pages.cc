@@ -116,6 +116,10 @@ Async<OwnAnswer> why(Door& door, std::string body) {
            {"block_size", store->settings().block_size},
            {"reason", match->end.has_value() ? std::string(name_of(*match->end)) : ""},
            {"text", match->text}};
+  if (!match->end.has_value() && match->tokens == 0) {
+    out["reason"] = "short";
+    out["text"] = explain_reason("short");
+  }
   if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty() &&
       !store->is_whole()) {
     // It reads the store's directory.
