@@ -125,7 +125,6 @@ Async<Result<ServerProps>> ServerApi::props() {
   props.build = member<std::string>(*answer, "build_info", "");
   props.model_path = member<std::string>(*answer, "model_path", "");
   props.model_alias = member<std::string>(*answer, "model_alias", "");
-  props.has_slots_endpoint = member<bool>(*answer, "endpoint_slots", false);
   co_return props;
 }
 

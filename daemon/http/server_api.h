@@ -27,7 +27,6 @@ struct ServerProps {
   std::string build;
   std::string model_path;
   std::string model_alias;
-  bool has_slots_endpoint = false;
 };
 
 struct SlotAction {
