@@ -98,13 +98,13 @@ def start_plain(tmp_path, started):
 
 @pytest.fixture
 def launch(tmp_path, started, cache_home):
-    """Starts kvkeep llama with any words and waits for nothing."""
+    """Starts kvkeep llama with any words, `under` another program if so wished, and waits for nothing."""
     numbers = itertools.count()
 
-    def start(*words, port=0, **variables):
+    def start(*words, port=0, under=(), **variables):
         variables.setdefault("XDG_CACHE_HOME", str(cache_home))
         log = tmp_path / f"kept-{next(numbers)}.log"
-        started.append(Kept([servers.PROGRAM, "llama", *words], log, port, **variables))
+        started.append(Kept([*under, servers.PROGRAM, "llama", *words], log, port, **variables))
         return started[-1]
 
     return start

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import servers
-from servers import common_options, complete, free_port, poll
+from servers import common_options, complete, free_port, poll, story
 
 
 @pytest.fixture
@@ -60,10 +60,25 @@ def test_a_server_that_ends_at_once_gives_its_status(refused, script, tmp_path, 
     assert any("llama-server has ended: " in line for line in lines)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+# Root may write everywhere, unless it gives that up.
+AS_ANYBODY = () if os.geteuid() else ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+
+
 def test_a_slot_directory_without_write_permission_is_named(refused, script, tmp_path):
     (tmp_path / "slots").mkdir(mode=0o500)
-    check_slot_directory(refused, script, tmp_path)
+    check_slot_directory(refused, script, tmp_path, under=AS_ANYBODY)
+
+
+def test_a_store_without_write_permission_is_served_without_it(any_build, launch, tmp_path):
+    (tmp_path / "home").mkdir(mode=0o500)
+    port = free_port()
+    kept = launch("--dir", tmp_path / "home/store", "--", *any_build.command, *common_options(), "--port", port,
+                  port=port, under=AS_ANYBODY)
+    kept.wait_until_up()
+    poll(lambda: kept.stats()["uncached"]["reason"] == "store")
+    assert complete(kept, "Once upon a time").reason == "store"
+    [line] = [line for line in kept.said().splitlines() if "serving without a store" in line]
+    assert str(tmp_path / "home/store") in line and "give this user" in line and "--dir DIR" in line
 
 
 def test_a_slot_directory_that_is_a_file_is_named(refused, script, tmp_path):
@@ -71,9 +86,9 @@ def test_a_slot_directory_that_is_a_file_is_named(refused, script, tmp_path):
     check_slot_directory(refused, script, tmp_path)
 
 
-def check_slot_directory(refused, script, tmp_path):
+def check_slot_directory(refused, script, tmp_path, **how):
     status, [line] = refused("--dir", tmp_path / "s", "--", script(""), "-m", "m", "--port", free_port(),
-                             "--slot-save-path", tmp_path / "slots")
+                             "--slot-save-path", tmp_path / "slots", **how)
     assert status == 125
     assert str(tmp_path / "slots") in line and "leave out --slot-save-path" in line
 
@@ -131,6 +146,15 @@ os.execv(command[0], command + words[:at] + words[at + 2:])
     [line] = [line for line in kept.said().splitlines() if "serving without a store" in line]
     assert "the server does not save slots" in line and "take a newer llama-server" in line
     assert kept.end() == 0
+
+
+def test_a_server_that_does_not_tell_its_slots_saves_them_all_the_same(build, start_kept):
+    kept = start_kept(build, "--no-slots")
+    assert kept.get("/slots").status == 501
+    prompt = story(1, 20)
+    complete(kept, prompt)
+    kept.forget_slots()
+    assert complete(kept, prompt + " And then?").reason == "restored"
 
 
 def test_a_server_of_several_models_is_served_without_a_store(v2, launch, tmp_path):
