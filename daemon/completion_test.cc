@@ -138,6 +138,20 @@ TEST_F(Completion, ARefusedRestoreIsAnsweredAndEndsTheCaching) {
   EXPECT_EQ(next.headers.at("x-kvkeep-reason"), "restore_failed");
 }
 
+TEST_F(Completion, ARestoreOfAnotherNumberOfTokensEndsTheCaching) {
+  live_->complete(text_of("a", 100));
+  start();
+  for (const char* path : {"/slots/0", "/slots/1"}) {
+    server().scripts[path].pieces = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"n_restored\":1}"};
+  }
+  const Answer answer = live_->complete(text_of("a", 100) + "?");
+  EXPECT_EQ(answer.status, 200u);
+  EXPECT_EQ(answer.headers.at("x-kvkeep-reason"), "restore_failed");
+  EXPECT_EQ(answer.headers.at("x-kvkeep-cached-tokens"), "0");
+  EXPECT_THAT(live_->door().uncached.text, HasSubstr("another number of tokens"));
+}
+
 TEST_F(Completion, RestoresThatTheServerDoesNotUseEnd) {
   for (const char* name : {"a", "b", "c"}) live_->complete(text_of(name, 100));
   start();
@@ -324,6 +338,16 @@ TEST_F(Completion, ASlotThatStayedEmptyIsNoOtherLayout) {
   EXPECT_EQ(tally().saves, 1u);
   EXPECT_EQ(tally().blocks_stored, 0u);
   EXPECT_TRUE(live_->door().is_ready()) << live_->door().uncached.text;
+}
+
+TEST_F(Completion, SlotFilesThatChangeTheirLayoutEndTheCaching) {
+  live_->complete(text_of("a", 100));
+  const uint64_t stored = tally().blocks_stored;
+  server().layout.layers.pop_back();
+  EXPECT_EQ(live_->complete(text_of("b", 100)).status, 200u);
+  EXPECT_EQ(tally().blocks_stored, stored);
+  EXPECT_EQ(live_->door().uncached.reason, "layout");
+  EXPECT_EQ(live_->complete(text_of("b", 100)).headers.at("x-kvkeep-reason"), "layout");
 }
 
 TEST_F(Completion, AFullSlotThatMayHaveBeenShiftedIsNotStored) {

@@ -150,5 +150,18 @@ TEST_F(PromptStoreTest, BlocksThatChangeAfterTheMatchEndThePrefixAndNothingIsWro
   }
 }
 
+// The key of a block is a hash: what it says of its tokens is compared with the prompt's.
+TEST_F(PromptStoreTest, ABlockOfOtherTokensUnderTheSameKeyEndsThePrefix) {
+  const std::vector<uint32_t> tokens = prompt(1), another = prompt(1000);
+  keep(another);
+  keep(tokens);
+  const Result<PrefixMatch> match = store_->match(tokens, "");
+  const Result<PrefixMatch> other = store_->match(another, "");
+  ASSERT_TRUE(match.ok() && other.ok());
+  PrefixMatch mixed = *match;
+  mixed.blocks[3].key = other->blocks[3].key;
+  expect_first(mixed, tokens, 3);
+}
+
 }  // namespace
 }  // namespace kvkeep::daemon

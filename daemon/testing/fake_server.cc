@@ -99,10 +99,10 @@ std::vector<uint32_t> byte_tokens(const std::string& text) {
 }
 
 FakeServer::FakeServer(net::io_context& io, std::filesystem::path slot_dir, uint32_t slots)
-    : io_(io),
+    : layout(layout_of(slots)),
+      io_(io),
       acceptor_(std::make_unique<Acceptor>(io)),
       slot_dir_(std::move(slot_dir)),
-      layout_(layout_of(slots)),
       slots_(slots) {
   net::co_spawn(io_, accept(), net::detached);
 }
@@ -306,15 +306,15 @@ Async<void> FakeServer::complete(Socket& socket, Request request) {
 
 std::vector<std::byte> FakeServer::slot_file(std::span<const uint32_t> tokens,
                                              uint32_t slot) const {
-  std::vector<std::byte> file(llama::slot_file_bytes(layout_, tokens.size()));
+  std::vector<std::byte> file(llama::slot_file_bytes(layout, tokens.size()));
   LoadedBlock block;
-  for (size_t layer = 0; layer < layout_.layers.size(); ++layer) {
-    const auto forms = llama::pair_forms(layout_, layer, tokens.size());
-    const llama::LayerRows& rows = layout_.layers[layer];
+  for (size_t layer = 0; layer < layout.layers.size(); ++layer) {
+    const auto forms = llama::pair_forms(layout, layer, tokens.size());
+    const llama::LayerRows& rows = layout.layers[layer];
     block.layers.push_back(make_pair_state(rows_of(forms[0], tokens, layer, 0, rows.k_row_bytes),
                                            rows_of(forms[1], tokens, layer, 1, rows.v_row_bytes)));
   }
-  llama::SlotWriter writer = begin(layout_, slot, tokens, file);
+  llama::SlotWriter writer = begin(layout, slot, tokens, file);
   if (!tokens.empty() && !writer.put(0, block, tokens.size()).ok()) return {};
   return file;
 }

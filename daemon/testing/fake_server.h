@@ -59,6 +59,7 @@ class FakeServer {
   std::map<std::string, Script> scripts{};  // By path without query.
   std::string build = "b1";
   std::string model_path{};
+  llama::SlotLayout layout;  // Of its slot files.
   uint64_t slot_tokens = 1024;
   uint64_t predicted = 4;  // Tokens that it generates.
   double ms_per_token = 50;
@@ -107,7 +108,6 @@ class FakeServer {
   net::io_context& io_;
   const std::unique_ptr<Acceptor> acceptor_;
   const std::filesystem::path slot_dir_;
-  const llama::SlotLayout layout_;
   std::vector<Slot> slots_;
   std::vector<net::steady_timer*> holding_;
 };
