@@ -77,14 +77,14 @@ def test_blocks_damaged_at_any_moment_never_show(any_build, start_kept, tmp_path
     spoiler = threading.Thread(target=spoil)
     spoiler.start()
     try:
-        for turn in range(24):
+        for turn in range(12):
             number = turn % len(prompts)
             assert said_by(complete(kept, prompts[number])) == expected[number], turn
     finally:
         done.set()
         spoiler.join()
     reasons = misses(kept)
-    assert damages > 24 and reasons.get("damaged", 0) + reasons.get("absent", 0) > 0
+    assert damages > 12 and reasons.get("damaged", 0) + reasons.get("absent", 0) > 0
     assert kept.stats()["uncached"]["reason"] == ""
 
 
