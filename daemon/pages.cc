@@ -5,7 +5,6 @@
 #include "daemon/request_report.h"
 #include "kvkeep/stats.h"
 #include "kvkeep/version.h"
-#include "kvkeep/why.h"
 
 namespace kvkeep::daemon {
 namespace {
@@ -65,21 +64,16 @@ Route route_of_body(const std::string& body) {
 
 // A prompt that is stored nowhere in this namespace may be in another.
 void add_elsewhere(const PromptStore& store, std::span<const uint32_t> tokens, Json& out) {
-  PromptQuestion question;
-  question.tokens = tokens;
-  question.fields = store.identity().fields;
-  question.block_size = store.settings().block_size;
-  const Result<PromptAnswer> answer = why_prompt(store.settings().dir, question);
-  if (!answer.ok() || answer->elsewhere.empty()) return;
-  const OtherNamespace& nearest = answer->elsewhere.front();
+  const std::optional<Elsewhere> found = store.find_elsewhere(tokens);
+  if (!found.has_value()) return;
   Json differences = Json::array();
-  for (const FieldDifference& difference : nearest.differences) {
+  for (const FieldDifference& difference : found->differences) {
     differences.push_back({{"name", difference.name},
                            {"stored", difference.stored.value_or("")},
                            {"asked", difference.asked.value_or("")}});
   }
-  if (!nearest.differences.empty()) out["reason"] = nearest.differences.front().name;
-  out["text"] = answer->text;
+  if (!found->differences.empty()) out["reason"] = found->differences.front().name;
+  out["text"] = found->text;
   out["differences"] = differences;
 }
 
@@ -120,8 +114,7 @@ Async<OwnAnswer> why(Door& door, std::string body) {
     out["reason"] = "short";
     out["text"] = explain_reason("short");
   }
-  if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty() &&
-      !store->is_whole()) {
+  if (match->tokens == 0 && request.salt.empty() && store->settings().salt.empty()) {
     // It reads the store's directory.
     const auto work = [&] {
       add_elsewhere(*store, *tokens, out);

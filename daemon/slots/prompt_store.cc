@@ -197,6 +197,30 @@ Result<StoreReport> PromptStore::keep(const SavedSlot& slot, const std::string& 
   return prefixes_->store({.tokens = slot.tokens, .salt = both}, state);
 }
 
+std::optional<Elsewhere> PromptStore::find_whole_elsewhere(std::span<const uint32_t> tokens) const {
+  Result<std::vector<OtherWholeSlot>> found = whole_->find_elsewhere(tokens, settings_.dir);
+  if (!found.ok() || found->empty()) return std::nullopt;
+  OtherWholeSlot& nearest = found->front();
+  std::string names;
+  for (const FieldDifference& difference : nearest.where.differences) {
+    names += (names.empty() ? "" : ", ") + difference.name;
+  }
+  return Elsewhere{std::move(nearest.where.differences),
+                   "a slot with the first " + std::to_string(nearest.tokens) +
+                       " tokens is stored whole, but not for the same " + names};
+}
+
+std::optional<Elsewhere> PromptStore::find_elsewhere(std::span<const uint32_t> tokens) const {
+  if (is_whole()) return find_whole_elsewhere(tokens);
+  PromptQuestion question;
+  question.tokens = tokens;
+  question.fields = identity_.fields;
+  question.block_size = settings_.block_size;
+  Result<PromptAnswer> answer = why_prompt(settings_.dir, question);
+  if (!answer.ok() || answer->elsewhere.empty()) return std::nullopt;
+  return Elsewhere{std::move(answer->elsewhere.front().differences), std::move(answer->text)};
+}
+
 Status PromptStore::close() { return cache_->close().status(); }
 
 }  // namespace kvkeep::daemon

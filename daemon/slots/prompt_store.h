@@ -1,7 +1,8 @@
 // PromptStore: the prompts of one server in a store on disk, in and out as slot files.
 //
 // Threads:  any thread.
-// Blocking: match() looks at memory only; assemble(), keep() and close() read and write.
+// Blocking: match() looks at memory only; assemble(), keep(), find_elsewhere() and close() read and
+// write.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "daemon/slots/whole_slots.h"
 #include "kvkeep/block_cache.h"
 #include "kvkeep/prefix_cache.h"
+#include "kvkeep/why.h"
 
 namespace kvkeep::llama {
 class SlotWriter;
@@ -61,6 +63,12 @@ struct SavedSlot {
   bool has_other_layout = false;  // Than the store is for.
 };
 
+// Where the store has a prompt that was stored by a server of another kind.
+struct Elsewhere {
+  std::vector<FieldDifference> differences{};  // Of the namespace that differs least.
+  std::string text{};                          // One sentence for a person.
+};
+
 struct Assembled {
   uint64_t tokens = 0;              // That the file holds; 0: there is no file.
   uint64_t bytes = 0;               // Of the file.
@@ -86,6 +94,8 @@ class PromptStore {
   Result<SavedSlot> read(std::shared_ptr<MappedFile> file) const;
   // Stores what is not there yet of a saved slot.
   Result<StoreReport> keep(const SavedSlot& slot, const std::string& salt);
+  // For a prompt without any salt, of which match() finds nothing. Reads the store.
+  std::optional<Elsewhere> find_elsewhere(std::span<const uint32_t> tokens) const;
 
   bool is_whole() const { return identity_.whole.has_value(); }
   uint64_t file_bytes(uint64_t tokens) const { return slot_file_bytes(identity_, tokens); }
@@ -104,6 +114,7 @@ class PromptStore {
   Status open_prefixes();
   Result<Assembled> write_whole(const PrefixMatch& match, const std::filesystem::path& file);
   std::string salt_of(const std::string& request) const;
+  std::optional<Elsewhere> find_whole_elsewhere(std::span<const uint32_t> tokens) const;
   Status write_file(const PrefixMatch& match, std::span<const uint32_t> tokens, uint32_t slot,
                     const std::filesystem::path& file, Assembled& done);
   Result<uint64_t> put_together(const PrefixMatch& match, std::span<const uint32_t> tokens,

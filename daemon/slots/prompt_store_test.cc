@@ -36,11 +36,14 @@ void write(const path& file, const std::string& bytes) {
 
 class PromptStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { open("b1"); }
+
+  void open(const std::string& build) {
+    store_.reset();
     const std::vector<std::byte> file = server_.slot_file(prompt(1), 0);
     ServerIdentity identity;
     identity.model_name = "model";
-    identity.fields = {{"build", "b1"}};
+    identity.fields = {{"build", build}};
     identity.layout = llama::parse_slot_file(file, nullptr)->layout;
     StoreSettings settings;
     settings.dir = dir_.path() / "store";
@@ -148,6 +151,19 @@ TEST_F(PromptStoreTest, BlocksThatChangeAfterTheMatchEndThePrefixAndNothingIsWro
       std::filesystem::remove(file_of(*match, block));
     }
   }
+}
+
+TEST_F(PromptStoreTest, WhatAnotherBuildStoredIsFoundElsewhere) {
+  keep(prompt(1));
+  EXPECT_FALSE(store_->find_elsewhere(prompt(1)).has_value()) << "that is here";
+  open("b2");
+  const std::optional<Elsewhere> found = store_->find_elsewhere(prompt(1));
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->differences.size(), 1u);
+  EXPECT_EQ(found->differences[0].name, "build");
+  EXPECT_EQ(found->differences[0].stored, "b1");
+  EXPECT_THAT(found->text, ::testing::HasSubstr("stored for build 'b1'; asked for build 'b2'"));
+  EXPECT_FALSE(store_->find_elsewhere(prompt(9000)).has_value());
 }
 
 // The key of a block is a hash: what it says of its tokens is compared with the prompt's.

@@ -12,24 +12,62 @@ constexpr size_t kRun = 64;
 constexpr const char* kLayerType = "LlamaSlot";
 constexpr auto kLease = std::chrono::seconds(60);
 
-// Keys of the full runs of a prompt: what the key of any length begins with.
-Result<std::vector<BlockHash>> run_keys(const KeyChain& chain, std::span<const uint32_t> tokens) {
-  std::vector<BlockHash> keys;
-  std::optional<BlockHash> parent;
-  for (size_t at = 0; at + kRun <= tokens.size(); at += kRun) {
-    KVKEEP_TRY_ASSIGN(parent, chain.next(parent, tokens.subspan(at, kRun)));
-    keys.push_back(*parent);
+// The keys of all lengths of a prompt, in one namespace.
+class PromptKeys {
+ public:
+  // `root`: of the namespace. The other two must outlive it.
+  static Result<PromptKeys> make(const KeyChain& chain, const BlockHash& root,
+                                 std::span<const uint32_t> tokens) {
+    PromptKeys keys(chain, tokens);
+    keys.runs_ = {root};
+    for (size_t at = 0; at + kRun <= tokens.size(); at += kRun) {
+      KVKEEP_TRY_ASSIGN(BlockHash key, chain.next(keys.runs_.back(), tokens.subspan(at, kRun)));
+      keys.runs_.push_back(std::move(key));
+    }
+    return keys;
   }
-  return keys;
+
+  // Of the first `length` tokens, at least one.
+  Result<BlockHash> of(size_t length) const {
+    const size_t before = (length - 1) / kRun;
+    return chain_->next(runs_[before], tokens_.subspan(before * kRun, length - before * kRun));
+  }
+
+ private:
+  PromptKeys(const KeyChain& chain, std::span<const uint32_t> tokens)
+      : chain_(&chain), tokens_(tokens) {}
+
+  const KeyChain* chain_;
+  std::span<const uint32_t> tokens_;
+  std::vector<BlockHash> runs_;  // What the key of any length begins with; first the root.
+};
+
+// How many tokens the longest slot has that the prompt goes on after; 0: there is none. The cache
+// serves blocks of its own identity only, so those of others are looked for on disk.
+Result<uint64_t> longest_on_disk(const TieredBlockCache& cache, const PromptKeys& keys,
+                                 size_t tokens) {
+  for (size_t length = tokens > 0 ? tokens - 1 : 0; length > 0; --length) {
+    KVKEEP_TRY_ASSIGN(const BlockHash key, keys.of(length));
+    std::error_code ignored;
+    if (std::filesystem::exists(cache.block_path(key), ignored)) return length;
+  }
+  return 0;
 }
 
-// The key of the first `length` tokens.
-Result<BlockHash> key_of(const KeyChain& chain, std::span<const BlockHash> runs,
-                         std::span<const uint32_t> tokens, size_t length) {
-  const size_t before = (length - 1) / kRun;
-  std::optional<BlockHash> parent;
-  if (before > 0) parent = runs[before - 1];
-  return chain.next(parent, tokens.subspan(before * kRun, length - before * kRun));
+std::optional<std::string> value_of(const Namespace& fields, const std::string& name) {
+  const auto at = fields.find(name);
+  return at == fields.end() ? std::nullopt : std::optional<std::string>(at->second);
+}
+
+std::vector<FieldDifference> differences(const Namespace& stored, const Namespace& asked) {
+  Namespace names = stored;
+  names.insert(asked.begin(), asked.end());
+  std::vector<FieldDifference> found;
+  for (const auto& [name, ignored] : names) {
+    FieldDifference one{name, value_of(stored, name), value_of(asked, name)};
+    if (one.stored != one.asked) found.push_back(std::move(one));
+  }
+  return found;
 }
 
 // Keeps a lease for as long as any copy of a match.
@@ -53,10 +91,10 @@ Result<KeyChain> WholeSlots::chain(const std::string& salt) const {
 
 Result<PrefixMatch> WholeSlots::match(std::span<const uint32_t> tokens, const std::string& salt) {
   KVKEEP_TRY_ASSIGN(const KeyChain chain, this->chain(salt));
-  KVKEEP_TRY_ASSIGN(const std::vector<BlockHash> runs, run_keys(chain, tokens));
+  KVKEEP_TRY_ASSIGN(const PromptKeys keys, PromptKeys::make(chain, *chain.root(), tokens));
   PrefixMatch match;
   for (size_t length = tokens.empty() ? 0 : tokens.size() - 1; length > 0; --length) {
-    KVKEEP_TRY_ASSIGN(const BlockHash key, key_of(chain, runs, tokens, length));
+    KVKEEP_TRY_ASSIGN(const BlockHash key, keys.of(length));
     if (!cache_->has_block(key)) continue;
     Result<Lease> lease = cache_->lease(std::span(&key, 1), kLease, "kvkeep llama");
     if (!lease.ok() || lease->size() == 0) continue;
@@ -96,8 +134,8 @@ Result<StoreReport> WholeSlots::keep(std::span<const uint32_t> tokens, const Ten
   StoreReport report;
   if (tokens.empty()) return report;
   KVKEEP_TRY_ASSIGN(const KeyChain chain, this->chain(salt));
-  KVKEEP_TRY_ASSIGN(const std::vector<BlockHash> runs, run_keys(chain, tokens));
-  KVKEEP_TRY_ASSIGN(const BlockHash key, key_of(chain, runs, tokens, tokens.size()));
+  KVKEEP_TRY_ASSIGN(const PromptKeys keys, PromptKeys::make(chain, *chain.root(), tokens));
+  KVKEEP_TRY_ASSIGN(const BlockHash key, keys.of(tokens.size()));
   BlockInput block;
   NState state;
   state.elements.push_back(Element{file});
@@ -114,6 +152,27 @@ Result<StoreReport> WholeSlots::keep(std::span<const uint32_t> tokens, const Ten
   report.tokens = tokens.size();
   ++(*saved == SaveOutcome::kAlreadyPresent ? report.present_blocks : report.stored_blocks);
   return report;
+}
+
+Result<std::vector<OtherWholeSlot>> WholeSlots::find_elsewhere(
+    std::span<const uint32_t> tokens, const std::filesystem::path& store) const {
+  KVKEEP_TRY_ASSIGN(const KeyChain chain, this->chain(""));
+  KVKEEP_TRY_ASSIGN(std::vector<NamespaceInfo> all, read_namespaces(store));
+  std::vector<OtherWholeSlot> found;
+  for (NamespaceInfo& info : all) {
+    const Result<BlockHash> root = BlockHash::from_hex(info.digest);
+    if (!info.is_root || !root.ok() || *root == *chain.root()) continue;
+    KVKEEP_TRY_ASSIGN(const PromptKeys keys, PromptKeys::make(chain, *root, tokens));
+    KVKEEP_TRY_ASSIGN(const uint64_t length, longest_on_disk(*cache_, keys, tokens.size()));
+    if (length == 0) continue;
+    std::vector<FieldDifference> how = differences(info.fields, fields_);
+    found.push_back({length, {std::move(info), std::move(how)}});
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const OtherWholeSlot& a, const OtherWholeSlot& b) {
+                     return a.where.differences.size() < b.where.differences.size();
+                   });
+  return found;
 }
 
 }  // namespace kvkeep::daemon

@@ -9,13 +9,22 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kvkeep/block_cache.h"
 #include "kvkeep/prefix_cache.h"
+#include "kvkeep/why.h"
 
 namespace kvkeep::daemon {
+
+// A slot that the prompt begins with, and goes on after, in a namespace that is not asked for.
+struct OtherWholeSlot {
+  uint64_t tokens = 0;
+  OtherNamespace where{};
+};
 
 class WholeSlots {
  public:
@@ -29,6 +38,10 @@ class WholeSlots {
   Result<Tensor> load(const PrefixMatch& match);
   Result<StoreReport> keep(std::span<const uint32_t> tokens, const Tensor& file,
                            const std::string& salt);
+  // The longest in each other namespace without a salt that was used in this store; those that
+  // differ least first. Costs a digest and a look at the disk for each token and namespace.
+  Result<std::vector<OtherWholeSlot>> find_elsewhere(std::span<const uint32_t> tokens,
+                                                     const std::filesystem::path& store) const;
 
  private:
   WholeSlots(TieredBlockCache& cache, Namespace fields, std::string model_name)
