@@ -1,5 +1,7 @@
 """Models whose state cannot be cut: slots are kept whole, and chats that go on find them."""
 
+from concurrent import futures
+
 import pytest
 
 import servers
@@ -28,6 +30,12 @@ def held(reply):
 
 def next_turn(server, reply, tokens):
     return tokens + reply.json()["tokens"] + tokens_of(server, "\nAnd then?")
+
+
+def at_once(server, prompts):
+    """What is said to prompts that are all sent at the same time."""
+    with futures.ThreadPoolExecutor(len(prompts)) as threads:
+        return list(threads.map(lambda tokens: said_by(complete(server, tokens)), prompts))
 
 
 # Builds of version 2 do not go on from a restored sliding window, unless it is kept whole.
@@ -94,6 +102,58 @@ def test_only_the_chat_that_goes_on_is_restored(any_build, models, start_kept):
     kept.forget_slots()
     again = complete(kept, next_turn(kept, first, system + tokens_of(kept, "\nOne?")))
     assert again.cached == again.timings["cache_n"] == held(first)
+
+
+def test_chats_over_two_slots_do_not_mix(build, models, start_kept, start_plain):
+    options = ("-m", models["recurrent"])
+    plain = start_plain(build, *options)
+    chats = [tokens_of(plain, story(3, 10) + f"\n{number}?") for number in range(4)]
+    answers = [complete(plain, tokens, id_slot=0) for tokens in chats]
+    longer = [next_turn(plain, reply, tokens) for reply, tokens in zip(answers, chats)]
+    expected = [said_by(complete(plain, tokens, id_slot=0)) for tokens in longer]
+    plain.end()
+
+    first = start_kept(build, *options)
+    assert at_once(first, chats) == [said_by(reply) for reply in answers]
+    first.end()
+    second = start_kept(build, *options)
+    for _ in range(2):  # From the store; then the same again, whatever the two slots hold by now.
+        assert at_once(second, longer) == expected
+        second.wait_until_stored()
+    # Not all of them: there is room for two slot files at a time.
+    assert second.stats()["requests"]["restored_tokens"] >= held(answers[0])
+
+
+def test_why_says_that_another_build_stored_it(v2, v4, models, start_kept):
+    options = ("-m", models["recurrent"])
+    first = start_kept(v2, *options)
+    reply = complete(first, tokens := tokens_of(first, story(3, 10)))
+    more = next_turn(first, reply, tokens)
+    first.wait_until_stored()
+    assert first.post("/kvkeep/why", {"prompt": more}).json()["covered_tokens"] == held(reply)
+    assert first.post("/kvkeep/why", {"prompt": tokens}).json()["reason"] == "absent"
+    builds = [first.stats()["server"]["build"]]
+    first.end()
+    second = start_kept(v4, *options)
+    builds.append(second.stats()["server"]["build"])
+    answer = second.post("/kvkeep/why", {"prompt": more}).json()
+    assert answer["covered_tokens"] == 0 and answer["reason"] == "build"
+    assert answer["differences"][0] == {"name": "build", "stored": builds[0], "asked": builds[1]}
+    assert f"the first {held(reply)} tokens" in answer["text"]
+    for unknown in ({"prompt": tokens}, {"prompt": more, "cache_salt": "mine"}):
+        assert second.post("/kvkeep/why", unknown).json()["reason"] == "absent"
+
+
+def test_windows_that_are_kept_whole_are_told_from_others(v4, models, start_kept):
+    first = start_kept(v4, "-m", models["window"], "--swa-full")
+    reply = complete(first, tokens := tokens_of(first, story(3, 10)))
+    more = next_turn(first, reply, tokens)
+    first.end()
+    second = start_kept(v4, "-m", models["window"])
+    assert complete(second, more).timings["cache_n"] == 0
+    answer = second.post("/kvkeep/why", {"prompt": more}).json()
+    assert {"name": "swa-full", "stored": "true", "asked": ""} in answer["differences"]
+    assert second.stats()["uncached"]["reason"] == ""
 
 
 @pytest.mark.parametrize("damage", [stores.flip_a_byte, stores.truncate, stores.remove])
