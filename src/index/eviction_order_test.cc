@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "testing/proves.h"
 
@@ -188,6 +189,8 @@ TEST_F(EvictionOrderTest, PlainLruKnowsNoParents) {
   fill(plain, 3);
   plain.set_parent(node(3), key(1));
   EXPECT_EQ(oldest(plain), "01 02 03 ");
+  plain.put_first(node(3));
+  EXPECT_EQ(oldest(plain), "03 01 02 ");
 }
 
 // The order is checked against its definition after random changes.
@@ -196,6 +199,7 @@ TEST_F(EvictionOrderTest, RandomChangesKeepTheOrder) {
   for (unsigned n = 1; n <= 3; ++n) order_.remove(node(n));
   std::map<unsigned, unsigned> parents;  // Of those listed; 0: none.
   std::map<unsigned, double> used;
+  std::set<unsigned> first;  // Those put first.
   double now = 0;
   for (int step = 0; step < 3000; ++step) {
     const unsigned n = 1 + random() % 40;
@@ -205,22 +209,27 @@ TEST_F(EvictionOrderTest, RandomChangesKeepTheOrder) {
       parents[n] = random() % 41;
       if (parents[n] == n) parents[n] = 0;
       if (parents[n] != 0) order_.set_parent(node(n), key(parents[n]));
-    } else if (random() % 2 == 0) {
+    } else if (const unsigned change = random() % 5; change == 0) {
+      order_.put_first(node(n));
+      first.insert(n);
+    } else if (change < 3) {
       order_.touch(node(n), used[n] = now);
+      first.erase(n);
     } else {
       order_.remove(node(n));
       used.erase(n);
+      first.erase(n);
       parents.erase(n);
     }
-    std::vector<std::tuple<bool, double, unsigned>> expected;
+    std::vector<std::tuple<bool, bool, double, unsigned>> expected;
     for (const auto& [listed, at] : used) {
       const bool inner = std::any_of(parents.begin(), parents.end(),
                                      [own = listed](auto& p) { return p.second == own; });
-      expected.emplace_back(inner, at, listed);
+      expected.emplace_back(inner, !first.contains(listed), at, listed);
     }
     std::sort(expected.begin(), expected.end());
     std::vector<BlockHash> keys;
-    for (const auto& entry : expected) keys.push_back(key(std::get<2>(entry)));
+    for (const auto& entry : expected) keys.push_back(key(std::get<3>(entry)));
     ASSERT_EQ(order_.oldest(99), keys) << step;
   }
 }

@@ -76,6 +76,21 @@ TEST_F(LeaseTest, EvictionOnDiskTakesOthersUntilTheLeaseEnds) {
   EXPECT_FALSE(has(1));
 }
 
+TEST_F(LeaseTest, OneThatIsToLeaveFirstStaysUntilTheLeaseEnds) {
+  proves("RUL-41");
+  open_disk(3);
+  save({1, 2, 3});
+  Lease held = lease({3});
+  EXPECT_EQ(store_.cache->evict_first(std::vector{block(3).hash}), 1u);
+  save({4});
+  EXPECT_TRUE(has(3));
+  EXPECT_FALSE(has(1));
+  held.release();
+  save({5});
+  EXPECT_FALSE(has(3));
+  EXPECT_TRUE(has(2) && has(4) && has(5));
+}
+
 TEST_F(LeaseTest, WithEverythingLeasedASaveIsRefusedAndNothingLeaves) {
   proves("RUL-41", "RUL-01");
   open_disk(2);
