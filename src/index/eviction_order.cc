@@ -69,6 +69,11 @@ void EvictionOrder::remove(OrderNode& node) {
   node.own = nullptr;
 }
 
+bool EvictionOrder::is_first(const OrderNode& node) const {
+  MutexLock lock(mu_);
+  return node.place.first;
+}
+
 bool EvictionOrder::has_children(const OrderNode& node) const {
   MutexLock lock(mu_);
   return node.own != nullptr && node.own->children > 0;

@@ -85,6 +85,8 @@ class EvictionOrder {
   void set_rank(OrderNode& node, uint8_t rank) KVKEEP_EXCLUDES(mu_);
   void remove(OrderNode& node) KVKEEP_EXCLUDES(mu_);
 
+  // True if it was put first and not used since.
+  bool is_first(const OrderNode& node) const KVKEEP_EXCLUDES(mu_);
   // True if a listed block continues this one.
   bool has_children(const OrderNode& node) const KVKEEP_EXCLUDES(mu_);
   // The `count` next victims after skipping `skip` of them, in order: those without listed children

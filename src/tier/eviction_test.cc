@@ -1,6 +1,9 @@
 // Which blocks leave for others, and that blocks which continue others leave first.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "testing/proves.h"
 #include "testing/test_store.h"
 
@@ -8,6 +11,7 @@ namespace kvkeep {
 namespace {
 
 using testing::blk;
+using testing::BlockedCalls;
 using testing::key_of;
 using testing::Op;
 using testing::proves;
@@ -97,6 +101,31 @@ TEST_F(EvictionTest, OneThatIsUsedAfterAllStays) {
   EXPECT_EQ(store_.save(child(3, 100)), "present");
   save(child(4, 100));
   EXPECT_EQ(present(1, 4), "2 3 4 ");
+}
+
+TEST_F(EvictionTest, OthersStayWhileOneThatIsToLeaveFirstIsRemoved) {
+  open_for_blocks(5);
+  for (uint64_t k : {1, 2}) save(child(k, 100));
+  save(child(3, 100));
+  save(child(4, 3));
+  save(child(5, 4));
+  EXPECT_EQ(store_.cache->evict_first(std::vector{key_of(3), key_of(4), key_of(5)}), 3u);
+  BlockedCalls held = store_.files->plan().block(Op::kUnlink, "");
+  const auto make_room = [this] { store_.cache->make_room(2 * bytes_, {}, true); };
+  std::thread first(make_room);
+  ASSERT_TRUE(held.wait_until_blocked());  // With block 5.
+  std::atomic<bool> started = false;
+  std::thread second([&] {
+    started = true;
+    make_room();
+  });
+  // Long enough for the second to take another block, if it does.
+  for (int turns = 0; turns < 1000 || !started; ++turns) std::this_thread::yield();
+  held.release();
+  first.join();
+  second.join();
+  EXPECT_EQ(present(1, 2), "1 2 ");
+  EXPECT_EQ(present(4, 5), "");  // Each may have taken the last one that was needed.
 }
 
 TEST_F(EvictionTest, PlainLruKnowsNoChains) {

@@ -122,6 +122,11 @@ bool Reclaimer::can_leave(const Entry& entry, Victims victims) const {
   return victims == Victims::kAny && entry.pending->state == PendingState::kQueued;
 }
 
+// Others stay while somebody removes a block that was to leave before them.
+bool Reclaimer::must_leave_first(const Entry& entry) const {
+  return entry.file.state == FileState::kRemoving && state_.index.order().is_first(entry.order);
+}
+
 bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome) {
   std::unique_ptr<PendingBlock> cancelled;
   std::optional<FileClaim> claim;
@@ -129,9 +134,13 @@ bool Reclaimer::give_up(const BlockHash& hash, Victims victims, Outcome& outcome
   {
     LockedEntry locked(state_.index, hash);
     Entry* entry = locked.get();
-    if (entry == nullptr) return false;
+    if (entry == nullptr) return true;  // The one that it continued may be next.
     const bool leaf = !state_.index.order().has_children(entry->order);
     if (!leaf && outcome.leaf_stays) return false;
+    if (must_leave_first(*entry)) {
+      locked.wait_until_idle();
+      return true;
+    }
     if (!can_leave(*entry, victims)) {
       outcome.leaf_stays = outcome.leaf_stays || leaf;
       return false;

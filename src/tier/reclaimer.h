@@ -60,6 +60,8 @@ class Reclaimer {
  private:
   bool give_up_oldest(const Goal& goal, Outcome& outcome);
   bool can_leave(const Entry& entry, Victims victims) const;
+  bool must_leave_first(const Entry& entry) const;
+  // True if the order is to be looked at anew.
   bool give_up(const BlockHash& hash, Victims victims, Outcome& outcome);
   bool wait_for_removal();
 
