@@ -22,18 +22,25 @@ class TinyModel:
         self.writer.add_block_count(LAYERS)
         self.writer.add_file_type(0)
         self.writer.add_layer_norm_rms_eps(1e-5)
-        self.random("token_embd.weight", self.take_vocabulary(vocabulary), WIDTH, scale=1.0)
+        self.embed(self.take_vocabulary(vocabulary))
         self.ones("output_norm.weight", WIDTH)
 
     def take_vocabulary(self, model):
-        """Of another model's file; returns how many tokens it has."""
+        """Of another model's file; returns its tokens."""
         fields = GGUFReader(model).fields
         add = {GGUFValueType.ARRAY: self.writer.add_array, GGUFValueType.STRING: self.writer.add_string,
                GGUFValueType.UINT32: self.writer.add_uint32, GGUFValueType.BOOL: self.writer.add_bool}
         for name, field in fields.items():
             if name.startswith("tokenizer."):
                 add[field.types[0]](name, field.contents())
-        return len(fields["tokenizer.ggml.tokens"].contents())
+        return fields["tokenizer.ggml.tokens"].contents()
+
+    def embed(self, tokens):
+        """Zeros for tokens that are not ASCII, so that none is said: version 2 servers fail with parts of letters."""
+        weights = self.chance.standard_normal((len(tokens), WIDTH)).astype(np.float32)
+        # How the vocabulary spells a space and a line's end.
+        is_ascii = [token.replace("Ġ", " ").replace("Ċ", "\n").isascii() for token in tokens]
+        self.writer.add_tensor("token_embd.weight", weights * np.array(is_ascii, np.float32)[:, None])
 
     def random(self, name, *shape, scale=0.3):
         self.writer.add_tensor(name, (self.chance.standard_normal(shape) * scale).astype(np.float32))
