@@ -36,7 +36,12 @@ VALUES = {
     "--slot-save-path": ("slot_save_path", lambda path: path.rstrip("/") + "/"),
     "--threads-http": ("n_threads_http", int),
 }
-SWITCHES = {"-kvu": ("kv_unified", True), "--swa-full": ("swa_full", True), "--no-slots": ("endpoint_slots", False)}
+SWITCHES = {
+    "-kvu": ("kv_unified", True),
+    "--context-shift": ("ctx_shift", True),
+    "--no-slots": ("endpoint_slots", False),
+    "--swa-full": ("swa_full", True),
+}
 
 
 def set_at(parameters, path, value):

@@ -89,8 +89,8 @@ def test_a_restored_window_that_the_server_computes_again_is_not_counted_as_rest
     assert "tokens restored: restore_unused (the server computed again what was restored)" in second.said()
 
 
-def test_only_the_chat_that_goes_on_is_restored(any_build, models, start_kept):
-    kept = start_kept(any_build, "-m", models["recurrent"])
+def test_only_the_chat_that_goes_on_is_restored(build, models, start_kept):
+    kept = start_kept(build, "-m", models["recurrent"])
     system = tokens_of(kept, story(3, 10))
     first = complete(kept, system + tokens_of(kept, "\nOne?"))
     kept.forget_slots()
@@ -102,6 +102,15 @@ def test_only_the_chat_that_goes_on_is_restored(any_build, models, start_kept):
     kept.forget_slots()
     again = complete(kept, next_turn(kept, first, system + tokens_of(kept, "\nOne?")))
     assert again.cached == again.timings["cache_n"] == held(first)
+
+
+def test_what_another_chat_left_in_a_slot_is_not_taken_for_live(build, models, start_kept):
+    kept = start_kept(build, "-m", models["recurrent"])
+    system = tokens_of(kept, story(3, 10))
+    complete(kept, system + tokens_of(kept, story(4, 4)), id_slot=0)
+    kept.wait_until_stored()
+    other = complete(kept, system + tokens_of(kept, story(5, 4)), id_slot=0)
+    assert other.cached == other.timings["cache_n"] == 0 and other.reason == "absent"
 
 
 def test_chats_over_two_slots_do_not_mix(build, models, start_kept, start_plain):
@@ -157,9 +166,9 @@ def test_windows_that_are_kept_whole_are_told_from_others(v4, models, start_kept
 
 
 @pytest.mark.parametrize("damage", [stores.flip_a_byte, stores.truncate, stores.remove])
-def test_a_damaged_slot_is_a_counted_miss(any_build, models, start_kept, tmp_path, damage):
+def test_a_damaged_slot_is_a_counted_miss(build, models, start_kept, tmp_path, damage):
     options = ("-m", models["recurrent"])
-    first = start_kept(any_build, *options)
+    first = start_kept(build, *options)
     tokens = tokens_of(first, story(3, 10))
     reply = complete(first, tokens)
     more = next_turn(first, reply, tokens)
@@ -167,7 +176,7 @@ def test_a_damaged_slot_is_a_counted_miss(any_build, models, start_kept, tmp_pat
     first.end()
     for file in range(len(stores.block_files(tmp_path / "store"))):
         damage(stores.block_files(tmp_path / "store"), 0 if damage is stores.remove else file)
-    second = start_kept(any_build, *options)
+    second = start_kept(build, *options)
     answer = complete(second, more)
     assert answer.cached == answer.timings["cache_n"] == 0
     assert said_by(answer) == expected
@@ -175,8 +184,8 @@ def test_a_damaged_slot_is_a_counted_miss(any_build, models, start_kept, tmp_pat
     assert answer.reason in ("damaged", "absent")
 
 
-def test_a_slot_that_was_shifted_is_not_kept(v2, models, start_kept):
-    kept = start_kept(v2, "-m", models["window"], "--swa-full", "-c", "512", "--context-shift")
+def test_a_slot_that_was_shifted_is_not_kept(build, models, start_kept):
+    kept = start_kept(build, "-m", models["window"], "--swa-full", "-c", "512", "--context-shift")
     tokens = tokens_of(kept, story(3, 12))
     room = kept.stats()["server"]["slot_tokens"] - len(tokens)
     for n_predict, saves in ((room + 8, 0), (8, 1)):
