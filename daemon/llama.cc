@@ -74,7 +74,7 @@ class Run {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Child> child_;
   net::signal_set signals_{io_, SIGINT, SIGTERM, SIGHUP};
-  StartupSettings startup_;
+  IdentitySettings identity_;
   std::atomic<bool> stopping_{false};
   int status_ = 0;
 };
@@ -83,8 +83,8 @@ void Run::note_what_is_known(const ServerCommand& command) {
   door_->api_keys = command.api_keys;
   door_->cache_prompt = command.cache_prompt;
   door_->context_shift = command.context_shift;
-  startup_.state_fields = command.state_fields;
-  startup_.cache_form = command.cache_form;
+  identity_.state_fields = command.state_fields;
+  identity_.cache_form = command.cache_form;
   if (command.is_router) {
     door_->stop_caching("router",
                         "llama-server serves several models (name one with -m to keep "
@@ -110,9 +110,9 @@ std::optional<int> Run::open_door(ServerAddress address, const std::string& host
     if (door_->trace == nullptr)
       return fail(log_, options_.trace->string() + ": cannot be written");
   }
-  startup_.model = options_.model_file;
-  startup_.digest_book = options_.digest_book;
-  if (!options_.label.empty()) startup_.state_fields["label"] = options_.label;
+  identity_.model = options_.model_file;
+  identity_.digest_book = options_.digest_book;
+  if (!options_.label.empty()) identity_.state_fields["label"] = options_.label;
   return std::nullopt;
 }
 
@@ -244,7 +244,7 @@ void Run::say_goodbye() {
 int Run::serve() {
   greet();
   Door& door = *door_;
-  start(io_, log_, "preparing to keep prompts", bring_up(door, startup_, stopping_));
+  start(io_, log_, "preparing to keep prompts", bring_up(door, identity_, stopping_));
   start(io_, log_, "waiting for signals", wait_for_signal());
   if (child_ != nullptr) start(io_, log_, "waiting for llama-server", wait_for_child());
   const auto serve_one = [&door](Socket socket) {

@@ -43,7 +43,7 @@ LiveDoor::~LiveDoor() {
 }
 
 bool LiveDoor::bring_up() {
-  StartupSettings settings;
+  IdentitySettings settings;
   settings.digest_book = dir_ / "digests.json";
   net::co_spawn(io_, daemon::bring_up(*door_, settings, stopping_), net::detached);
   const bool settled = until([this] { return door_->is_settled; });
